@@ -1,0 +1,235 @@
+"""Triton's own frontend, to the text of its IR and a parsed module, cached by content.
+
+The IR is that of the passes of `make_ttir` for one fixed target, sm_90. Integers are general:
+neither divisibility by 16 nor the value 1 is specialised, so one kernel has one IR per dtype and
+constexpr.
+"""
+
+import hashlib
+import inspect
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from triton._C.libtriton import ir
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton.compiler.compiler import make_backend
+
+from trivet.simulator import parser
+from trivet.simulator._torch import triton
+from trivet.simulator.ir import Module
+from trivet.simulator.rebuild import compiled, compiled_view, is_interpreted, reached
+
+TARGET = GPUTarget("cuda", 90, 32)
+FORMAT = "1"
+
+# Device assertions are kept, checks of integer overflow are not: the arithmetic wraps as on a GPU.
+_OPTIONS = {"debug": True, "sanitize_overflow": False}
+_READ_OPTIONS = ("default_dot_input_precision", "allowed_dot_input_precisions", "enable_fp_fusion")
+
+Signature = Mapping[str, Any]
+Path_ = str | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """The IR of one kernel for one signature: its text, its content key, and parsed on demand."""
+
+    text: str
+    key: str
+
+    @cached_property
+    def module(self) -> Module:
+        """The parsed module."""
+        return parser.parse(self.text)
+
+
+class _Memory:
+    """What is known of one function: the key of its source, and its IR per specialisation."""
+
+    def __init__(self) -> None:
+        self.source = ""
+        self.hash: str | None = None
+        self.lowered: dict[object, Lowered] = {}
+        self.kept: list[object] = []
+
+
+def lower(
+    fn: Any,
+    signature: Signature,
+    constexprs: Mapping[Any, object],
+    options: Mapping[str, object] | None = None,
+) -> Lowered:
+    """Lower ``fn`` to TTIR for one signature.
+
+    ``signature`` maps parameter names to Triton's type names ("*fp32", "i32", tuples of them);
+    parameters it lacks are constexpr. ``constexprs`` maps names, or paths into tuples, to values.
+    Of ``options`` (num_warps and so on) only those that change the IR count. Triton's own
+    compilation errors come out unchanged.
+    """
+    fn = compiled(fn)
+    read = {k: v for k, v in (options or {}).items() if k in _READ_OPTIONS and v is not None}
+    values = {_path(fn, k): compiled(_plain(v)) for k, v in constexprs.items()}
+    memory = _memory_of(fn)
+    quick = (repr(signature), _constants_key(values, memory), repr(read))
+    found = memory.lowered.get(quick)
+    if found is None:
+        found = memory.lowered[quick] = _lower_once(fn, memory, signature, values, read, quick)
+    return found
+
+
+def cache_folder(kind: str) -> Path:
+    """Return the folder of one kind of cache: $TRIVET_CACHE, or .trivet in the working folder."""
+    return Path(os.environ.get("TRIVET_CACHE") or ".trivet") / kind
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, triton.language.constexpr) else value
+
+
+def _path(fn: Any, key: Path_) -> tuple[int, ...]:
+    return (fn.arg_names.index(key),) if isinstance(key, str) else key
+
+
+def _constants_key(
+    values: Mapping[tuple[int, ...], object], memory: _Memory
+) -> tuple[tuple[tuple[int, ...], str | int], ...]:
+    """Name every constexpr; one without a stable name goes by its identity and is kept alive."""
+    key = []
+    for path, value in sorted(values.items(), key=lambda item: item[0]):
+        name = _stable(value)
+        if not name:
+            memory.kept.append(value)
+        key.append((path, name or id(value)))
+    return tuple(key)
+
+
+def _stable(value: Any) -> str:
+    """Name a constexpr by its content, the same in every process; empty where it has no name."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    if hasattr(value, "cache_key"):
+        with compiled_view(value):
+            return f"jit:{value.cache_key}"
+    if isinstance(value, triton.language.dtype):
+        return f"dtype:{value}"
+    if isinstance(value, tuple | list):
+        parts = [_stable(part) for part in value]
+        return f"{type(value).__name__}({','.join(parts)})" if all(parts) else ""
+    return ""
+
+
+def _memory_of(fn: Any) -> _Memory:
+    memory: _Memory | None = getattr(fn, "_trivet_memory", None)
+    if memory is None:
+        # An attribute, because hashing a JITFunction already computes Triton's own key.
+        memory = fn._trivet_memory = _Memory()
+    if memory.hash is None or fn.hash != memory.hash or _globals_changed(fn):
+        _refresh(fn, memory)
+    return memory
+
+
+def _globals_changed(fn: Any) -> bool:
+    """Tell whether a global constexpr that ``fn`` or a callee reads has another value by now."""
+    absent = object()
+    used = fn.used_global_vals
+    return any(
+        bool(scope.get(name, absent) != value)
+        for (name, _), (value, scope) in used.items()
+        if not is_interpreted(value)
+    )
+
+
+def _refresh(fn: Any, memory: _Memory) -> None:
+    with compiled_view(fn):
+        functions = reached(fn)
+        for function in functions:
+            function.hash = None
+        content = fn.cache_key
+        files = sorted({function.fn.__code__.co_filename for function in functions})
+    memory.hash = fn.hash
+    memory.source = _digest(FORMAT, triton.__version__, content, *files)
+    memory.lowered.clear()
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
+
+
+def _lower_once(
+    fn: Any,
+    memory: _Memory,
+    signature: Signature,
+    values: Mapping[tuple[int, ...], object],
+    read: Mapping[str, object],
+    quick: tuple[object, ...],
+) -> Lowered:
+    key = _digest(memory.source, *quick, os.environ.get("TRITON_DEFAULT_FP_FUSION"))
+    path = None
+    if all(_stable(value) for value in values.values()):
+        path = cache_folder("ir") / f"{fn.__name__[:80]}-{key[:32]}.ttir"
+    text = _read(path)
+    if text is None:
+        with compiled_view(fn):
+            text = _compile(fn, signature, values, read)
+        _write(path, text)
+    return Lowered(text, key)
+
+
+def _read(path: Path | None) -> str | None:
+    try:
+        return path.read_text() if path is not None else None
+    except OSError:
+        return None
+
+
+def _write(path: Path | None, text: str) -> None:
+    """Store by atomic rename; a folder that cannot be written only costs the next process time."""
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.stem[:8]}.")
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(name, path)
+    except OSError:
+        return
+
+
+def _compile(
+    fn: Any,
+    signature: Signature,
+    values: Mapping[tuple[int, ...], object],
+    read: Mapping[str, object],
+) -> str:
+    types = {name: signature.get(name, "constexpr") for name in fn.arg_names}
+    source = ASTSource(fn=fn, signature=types, constexprs=dict(values))
+    backend = make_backend(TARGET)
+    options = backend.parse_options({**_OPTIONS, **read})
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    module = _call(
+        source.make_ir,
+        target=TARGET,
+        options=options,
+        codegen_fns=backend.get_codegen_implementation(options),
+        module_map=backend.get_module_map(),
+        context=context,
+    )
+    lowered = _call(
+        backend.make_ttir, mod=module, metadata={}, opt=options, options=options, capability=90
+    )
+    return str(lowered)
+
+
+def _call(function: Callable[..., Any], **offered: object) -> Any:
+    """Call with the parameters this release of Triton has, of all those it may have."""
+    accepted = inspect.signature(function).parameters
+    return function(**{name: value for name, value in offered.items() if name in accepted})

@@ -1,0 +1,188 @@
+"""Routing: for the time of a context, launches of unmodified user code go to a handler.
+
+`JITFunction.run`, `InterpretedFunction.run` and `Autotuner.run` are replaced while any route is
+open and restored when the last one closes; heuristics reach them by themselves. A thread uses the
+handler of its own innermost route, a thread without one that of the latest route of the process.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from triton.runtime import driver
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.interpreter import InterpretedFunction
+from triton.runtime.jit import JITFunction
+
+from trivet.simulator.binding import Call, bind
+from trivet.simulator.device import SimulatedDriver
+from trivet.simulator.rebuild import compiled
+
+
+class Handler(Protocol):
+    """Where routed launches go."""
+
+    configuration: int
+    cold: bool
+
+    def launch(self, call: Call) -> object:
+        """Run one launch; what it returns is what `kernel[grid](...)` returns."""
+        ...
+
+    def failed(self, error: Exception, kernel: str) -> None:
+        """Be told that a launch could not even be bound or lowered: ``error`` is then raised."""
+        ...
+
+    def tuned(self, configurations: int, key: object) -> bool:
+        """Be told how many configurations a tuned launch has; return whether ``key`` is new."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Route:
+    handler: Handler
+    device: bool
+
+
+_local: ContextVar[tuple[_Route, ...]] = ContextVar("trivet_routes", default=())
+_all: list[_Route] = []
+_lock = threading.RLock()
+_originals: dict[type, Any] = {}
+_previous_driver: list[Any] = []
+
+
+@contextmanager
+def route(handler: Handler, *, device: bool = True) -> Iterator[None]:
+    """Send every launch of this context, on any thread, to ``handler``.
+
+    ``device`` also shows Triton a simulated sm_90 device, so that code which asks for the current
+    target or the number of multiprocessors runs where there is no GPU.
+    """
+    entry = _Route(handler, device)
+    token = _local.set((*_local.get(), entry))
+    _open(entry)
+    try:
+        yield
+    finally:
+        _local.reset(token)
+        _close(entry)
+
+
+def _open(entry: _Route) -> None:
+    with _lock:
+        if not _all:
+            for owner, replacement in _REPLACEMENTS.items():
+                _originals[owner] = owner.__dict__["run"]
+                owner.run = replacement  # type: ignore[attr-defined]
+        _all.append(entry)
+        if entry.device:
+            _previous_driver.append(driver._active)
+            driver.set_active(SimulatedDriver())
+
+
+def _close(entry: _Route) -> None:
+    with _lock:
+        _all.remove(entry)
+        if entry.device:
+            driver.set_active(_previous_driver.pop())
+        if not _all:
+            for owner, original in _originals.items():
+                owner.run = original  # type: ignore[attr-defined]
+
+
+def _handler() -> Handler | None:
+    routes = _local.get() or _all
+    return routes[-1].handler if routes else None
+
+
+def _run_compiled(self: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> object:
+    return _run(self, _originals[JITFunction], self, args, grid, warmup, kwargs)
+
+
+def _run_interpreted(
+    self: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any
+) -> object:
+    return _run(self, _originals[InterpretedFunction], compiled(self), args, grid, warmup, kwargs)
+
+
+def _run(
+    owner: Any,
+    original: Callable[..., object],
+    function: Any,
+    args: tuple[Any, ...],
+    grid: Any,
+    warmup: bool,
+    kwargs: dict[str, Any],
+) -> object:
+    handler = _handler()
+
+    def proceed() -> object:
+        return original(owner, *args, grid=grid, warmup=warmup, **kwargs)
+
+    if handler is None:
+        return proceed()
+    if warmup:
+        return None
+    for hook in owner.pre_run_hooks:
+        hook(*args, **kwargs)
+    try:
+        call = bind(function, grid, args, kwargs, proceed)
+    except Exception as error:
+        handler.failed(error, function.__name__)
+        raise
+    return handler.launch(call)
+
+
+def _run_tuned(self: Any, *args: Any, **kwargs: Any) -> object:
+    handler = _handler()
+    if handler is None:
+        return _originals[Autotuner](self, *args, **kwargs)
+    self.nargs = dict(zip(self.arg_names, args, strict=False))
+    configurations = self.configs if len(self.configs) == 1 else self.prune_configs(kwargs)
+    new = handler.tuned(len(configurations), (id(self), _tuning_key(self, kwargs)))
+    if handler.cold and new and len(configurations) > 1:
+        _tune(self, configurations, args, kwargs)
+    chosen = configurations[handler.configuration % len(configurations)]
+    self.best_config = chosen
+    if chosen.pre_hook is not None:
+        chosen.pre_hook({**self.nargs, **kwargs, **chosen.all_kwargs()})
+    result = self.fn.run(*args, **kwargs, **chosen.all_kwargs())
+    self.nargs = None
+    return result
+
+
+def _tuning_key(tuner: Any, kwargs: dict[str, Any]) -> tuple[object, ...]:
+    given = {**tuner.nargs, **kwargs}
+    values = [given[name] for name in tuner.keys if name in given]
+    dtypes = [str(value.dtype) for value in given.values() if hasattr(value, "dtype")]
+    return (*map(str, values), *dtypes)
+
+
+def _tune(tuner: Any, configurations: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Launch every configuration once on the caller's own buffers, as a first call on a GPU does.
+
+    Hooks run around each as Triton runs them, and the buffers are reset once at the end.
+    """
+    for configuration in configurations:
+        current = {**kwargs, **configuration.all_kwargs()}
+        named = {**tuner.nargs, **current}
+        if configuration.pre_hook:
+            configuration.pre_hook(named)
+        tuner.pre_hook(named)
+        try:
+            tuner.fn.run(*args, **current)
+        except Exception as error:
+            tuner.post_hook(named, exception=error)
+            raise
+        tuner.post_hook(named, exception=None)
+    tuner.pre_hook({**tuner.nargs, **kwargs}, reset_only=True)
+
+
+_REPLACEMENTS: dict[type, Callable[..., object]] = {
+    JITFunction: _run_compiled,
+    InterpretedFunction: _run_interpreted,
+    Autotuner: _run_tuned,
+}
