@@ -1,0 +1,56 @@
+# Every target makes .venv first where it is missing or older than the pins. PYTHON=python3.12 chooses the interpreter.
+SHELL := /bin/sh
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
+OTHER_PYTHONS := 3.12 3.13
+
+.PHONY: gate audit test lint night browser matrix race clean
+
+$(READY): pyproject.toml ci/constraints.txt ci/constraints-pypi.txt ci/install.sh
+	ci/install.sh $(VENV)
+	touch $@
+
+gate: $(READY)      ## every law of every shipped contract and example, 20 examples each
+	$(BIN)/trivet gate --profile quick
+
+audit: $(READY)     ## every past bug must turn its gate red
+	$(BIN)/trivet audit --faults-only
+
+test: $(READY)      ## unit tests, then the gates at 100 examples, then the faults
+	$(PYTEST) -q --durations=10
+	$(BIN)/trivet gate --profile ci
+	$(BIN)/trivet audit --faults-only
+
+lint: $(READY)      ## style, types, doctests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(PYTEST) -q --doctest-modules src/trivet
+
+night: $(READY)     ## what takes minutes: tests marked night, the gates at 1,000 examples
+	$(PYTEST) -q -m night
+	$(BIN)/trivet gate --profile deep
+
+browser: $(READY)   ## writes the gates' report as one HTML page and opens it where there is a desktop
+	@mkdir -p .trivet
+	$(BIN)/trivet gate --profile quick --html .trivet/gate.html; status=$$?; \
+	[ -f .trivet/gate.html ] && $(BIN)/python -m webbrowser "file://$$PWD/.trivet/gate.html" >/dev/null 2>&1; \
+	echo "report: .trivet/gate.html"; exit $$status
+
+matrix: $(READY)    ## the unit tests on the other Pythons that this machine has
+	@found=; for version in $(OTHER_PYTHONS); do \
+		if python$$version -c '' 2>/dev/null; then \
+			found="$$found $$version"; \
+			PYTHON=python$$version ci/install.sh .trivet/venv-$$version && \
+			.trivet/venv-$$version/bin/python -m pytest -q || exit 1; \
+		else echo "python$$version: not on this machine"; fi; \
+	done; echo "matrix ran on:$${found:- no other Python}"
+
+race: $(READY)      ## the simulator's speed beside Triton's interpreter
+	$(BIN)/python -m trivet.ci.race
+
+clean:              ## everything that the other targets made
+	rm -rf $(VENV) .trivet .hypothesis .mypy_cache .ruff_cache .pytest_cache build dist src/*.egg-info
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

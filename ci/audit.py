@@ -1,0 +1,120 @@
+"""The fault audit: every re-created bug must turn its named law red."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from trivet.ci.document import Document, audit_document, environment
+from trivet.ci.errors import CannotJudgeError
+from trivet.ci.gate import Settings, collect, laws_of
+from trivet.ci.pool import Event, Note, run_jobs, start_method
+from trivet.ci.progress import Progress
+
+if TYPE_CHECKING:
+    from trivet.properties._collect import Found
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One fault of one contract."""
+
+    contract: int
+    fault: int
+    label: str
+    number: int | None
+    expected: tuple[str, ...]
+
+
+@dataclass
+class FaultJudge:
+    """Judges faults in a worker; a spawned worker collects the contracts again by name."""
+
+    names: Sequence[str]
+    seed: int
+    found: "list[Found]" = field(default_factory=list)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"names": self.names, "seed": self.seed, "found": []}
+
+    def __call__(self, attempt: Attempt, note: Note) -> Document:
+        """Return the fault's entry."""
+        from trivet.faults._judge import judge_fault
+
+        if not self.found:
+            self.found = collect(self.names)
+        note("running")
+        contract = self.found[attempt.contract].contract
+        verdict = judge_fault(contract, contract.faults[attempt.fault], self.seed)
+        return {**asdict(verdict), "name": attempt.label}
+
+
+def run_faults(
+    names: Sequence[str], settings: Settings, progress: Progress
+) -> tuple[Document, set[str]]:
+    """Judge every fault of the named contracts.
+
+    Returns the document and the laws of these contracts that no fault turned red. Raises
+    CannotJudgeError where there is no fault at all: an audit of nothing proves nothing.
+    """
+    found = collect(names)
+    attempts = _attempts(found)
+    if not attempts:
+        raise CannotJudgeError(
+            f"no fault to audit: no @contract.fault on {', '.join(item.name for item in found)}"
+        )
+    entries: dict[int, Document] = {}
+    judge = FaultJudge(names, settings.seed, found)
+    events = run_jobs(judge, attempts, settings.processes, start_method())
+    try:
+        with progress.of(len(attempts)):
+            for number, entry in _judged(events, attempts, progress):
+                entries[number] = entry
+    except KeyboardInterrupt:
+        progress.interrupted()
+    faults = [
+        entries.get(number) or _missing(attempt, "interrupted before its verdict")
+        for number, attempt in enumerate(attempts)
+    ]
+    laws = {law for item in found for law in laws_of(item.contract)}
+    unproved = laws - {law for fault in faults for law in fault["red"]}
+    about = environment(executor="simulator", profile=settings.profile, seed=settings.seed)
+    return audit_document(about, faults), unproved
+
+
+def _attempts(found: "Sequence[Found]") -> list[Attempt]:
+    return [
+        Attempt(
+            contract=number,
+            fault=index,
+            label=f"{item.name}.{fault.name}",
+            number=fault.number,
+            expected=tuple(fault.expects),
+        )
+        for number, item in enumerate(found)
+        for index, fault in enumerate(item.contract.faults)
+    ]
+
+
+def _judged(
+    events: Iterator[Event], attempts: Sequence[Attempt], progress: Progress
+) -> Iterator[tuple[int, Document]]:
+    for event in events:
+        attempt = attempts[event.job]
+        if event.kind == "note":
+            progress.note(attempt.label, event.value)
+            continue
+        entry = event.value if event.kind == "done" else _missing(attempt, event.value)
+        progress.done(attempt.label, [entry])
+        yield event.job, entry
+
+
+def _missing(attempt: Attempt, reason: str) -> Document:
+    return {
+        "name": attempt.label,
+        "number": attempt.number,
+        "expected": list(attempt.expected),
+        "red": [],
+        "conventional": None,
+        "verdict": "not_judged",
+        "detail": reason,
+    }

@@ -1,0 +1,112 @@
+"""Machine output, version 1: one plain document that every report is made from."""
+
+import json
+import math
+import os
+import platform
+import tempfile
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+VERSION = 1
+EXIT_STATUS = {"green": 0, "red": 1, "not_judged": 2}
+Document = dict[str, Any]
+
+
+def environment(*, executor: str, profile: str, seed: int) -> Document:
+    """Say what judged: versions, executor, number system, profile, seed, FP fusion."""
+    return {
+        "trivet": _version("trivet"),
+        "python": platform.python_version(),
+        "torch": _version("torch"),
+        "triton": _version("triton"),
+        "executor": executor,
+        "arithmetic": "native" if executor == "simulator" else None,
+        "profile": profile,
+        "seed": seed,
+        "fp_fusion": os.environ.get("TRITON_DEFAULT_FP_FUSION", "1"),
+    }
+
+
+def overall(verdicts: Iterable[str]) -> str:
+    """Sum up gates: red before not_judged before green; nothing green is not judged.
+
+    >>> overall(["green", "not_promised"]), overall(["green", "not_judged"]), overall([])
+    ('green', 'not_judged', 'not_judged')
+    """
+    seen = set(verdicts)
+    if "red" in seen:
+        return "red"
+    return "green" if "green" in seen and "not_judged" not in seen else "not_judged"
+
+
+def gate_document(
+    environment: Mapping[str, Any], contracts: Iterable[tuple[str, list[Document]]]
+) -> Document:
+    """Return the document of a gate run: per contract its name and its gates' entries."""
+    entries: list[Document] = [{"name": name, "gates": gates} for name, gates in contracts]
+    return {
+        "version": VERSION,
+        "verdict": overall(gate["verdict"] for entry in entries for gate in entry["gates"]),
+        "environment": dict(environment),
+        "contracts": entries,
+    }
+
+
+def audit_document(environment: Mapping[str, Any], faults: list[Document]) -> Document:
+    """Return the document of an audit of hand-written faults."""
+    verdicts = {fault["verdict"] for fault in faults}
+    if verdicts & {"survived", "wrong_law"}:
+        verdict = "red"
+    else:
+        verdict = "green" if verdicts == {"killed"} else "not_judged"
+    return {
+        "version": VERSION,
+        "verdict": verdict,
+        "environment": dict(environment),
+        "faults": faults,
+        "mutants": [],
+        "score": {"raw": None, "net": None},
+    }
+
+
+def to_json(document: Document) -> str:
+    """Return strict JSON: numbers that JSON lacks become "nan", "inf" and "-inf".
+
+    >>> to_json({"margin": float("inf")})
+    '{\\n "margin": "inf"\\n}'
+    """
+    return json.dumps(_plain(document), indent=1, allow_nan=False)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file or nothing: a killed run leaves no half of one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

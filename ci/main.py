@@ -1,0 +1,215 @@
+"""The command line: `trivet gate`, `audit`, `run`, `list`, `show`, `replay`.
+
+Exit status of every command: 0 green, 1 red, 2 could not judge.
+"""
+
+import sys
+import traceback
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trivet import __version__
+from trivet.ci.errors import CannotJudgeError
+
+if TYPE_CHECKING:
+    from trivet.ci.document import Document
+
+CANNOT_JUDGE = 2
+
+
+class Profile(StrEnum):
+    """How much is generated: 20, 100 or 1,000 examples a law and dtype."""
+
+    quick = "quick"
+    ci = "ci"
+    deep = "deep"
+
+
+class Executor(StrEnum):
+    """Where launches run."""
+
+    simulator = "simulator"
+    interpreter = "interpreter"
+    gpu = "gpu"
+
+
+NAME_HELP = "A contract, a glob, path.py, a folder or module:contract; default: every contract."
+Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help=NAME_HELP)]
+ProfileOption = Annotated[Profile, typer.Option(help="20, 100 or 1,000 examples a law and dtype.")]
+On = Annotated[Executor, typer.Option("--on", help="Where launches run.")]
+Seed = Annotated[int, typer.Option(min=0, help="Same seed, same examples.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core.")]
+Json = Annotated[Path | None, typer.Option("--json", help="Write machine output, version 1.")]
+JUnit = Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML.")]
+Html = Annotated[Path | None, typer.Option("--html", help="Write one HTML page.")]
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Proves a Triton kernel right, and proves that the proof can fail.",
+    epilog="Exit status: 0 green, 1 red, 2 could not judge.",
+)
+
+
+def main() -> None:
+    """Run the command line; what keeps a command from judging ends it with status 2."""
+    from trivet.simulator._requirements import RequirementError
+
+    try:
+        app()
+    except (CannotJudgeError, RequirementError) as error:
+        print(f"trivet: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("trivet: interrupted", file=sys.stderr)
+    except Exception:
+        traceback.print_exc()
+        print("trivet: the error above is in trivet itself; nothing was judged", file=sys.stderr)
+    sys.exit(CANNOT_JUDGE)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"trivet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None: ...
+
+
+@app.command()
+def gate(
+    names: Names = None,
+    profile: ProfileOption = Profile.quick,
+    on: On = Executor.simulator,
+    seed: Seed = 0,
+    workers: Workers = None,
+    json: Json = None,
+    junit: JUnit = None,
+    html: Html = None,
+) -> None:
+    """Judge every law of the named contracts."""
+    _require(html)
+    from trivet.ci.gate import Settings, run_gates
+    from trivet.ci.progress import Progress
+    from trivet.ci.report import print_gates
+
+    settings = Settings(profile.value, on.value, seed, workers)
+    document = run_gates(names or (), settings, Progress())
+    print_gates(document, _console())
+    _finish(document, json, junit, html)
+
+
+@app.command()
+def audit(
+    names: Names = None,
+    faults_only: Annotated[
+        bool, typer.Option("--faults-only", help="Hand-written faults, no generated mutants.")
+    ] = False,
+    seed: Seed = 0,
+    workers: Workers = None,
+    json: Json = None,
+    junit: JUnit = None,
+    html: Html = None,
+) -> None:
+    """Prove that the gates can turn red: every past bug must turn its named law red."""
+    if not faults_only:
+        raise CannotJudgeError(
+            "this version audits hand-written faults only: say `trivet audit --faults-only`"
+        )
+    _require(html)
+    from trivet.ci.audit import run_faults
+    from trivet.ci.gate import Settings
+    from trivet.ci.progress import Progress
+    from trivet.ci.report import print_faults
+
+    settings = Settings(seed=seed, workers=workers)
+    document, unproved = run_faults(names or (), settings, Progress())
+    print_faults(document, unproved, _console())
+    _finish(document, json, junit, html)
+
+
+@app.command("list")
+def list_contracts(names: Names = None) -> None:
+    """List contracts: name, dtypes, laws, faults and where they stand."""
+    _require()
+    from trivet.ci.gate import collect
+    from trivet.ci.report import print_contracts
+
+    print_contracts(collect(names or ()), _console())
+
+
+@app.command()
+def show(name: Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP)]) -> None:
+    """Print one contract's whole case as a page."""
+    _require()
+    from trivet.ci.gate import collect
+    from trivet.ci.show import page
+
+    print("\n\n".join(page(found) for found in collect([name])))
+
+
+@app.command()
+def replay(
+    witness: Annotated[Path, typer.Argument(metavar="WITNESS", help="A saved witness, JSON.")],
+) -> None:
+    """Judge a saved failure again on exactly its inputs."""
+    _require()
+    from trivet.ci.replay import replay_witness
+
+    raise typer.Exit(replay_witness(witness))
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    options_metavar="[--on ..] --",
+)
+def run(
+    command: Annotated[list[str], typer.Argument(metavar="CMD...", help="python or pytest ...")],
+    on: On = Executor.simulator,
+) -> None:
+    """Run a Python command with its Triton launches routed to an executor."""
+    _require()
+    from trivet.ci.run import run_command
+
+    raise typer.Exit(run_command(command, on=on.value))
+
+
+def _require(html: Path | None = None) -> None:
+    from trivet.simulator._requirements import require
+
+    if html is not None:
+        from trivet.ci.html import require_jinja
+
+        require_jinja()
+    require()
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=160)
+
+
+def _finish(document: "Document", json: Path | None, junit: Path | None, html: Path | None) -> None:
+    from trivet.ci import html as html_report
+    from trivet.ci import junit as junit_report
+    from trivet.ci.document import EXIT_STATUS, to_json, write_text
+
+    writers = (
+        (json, to_json),
+        (junit, junit_report.junit),
+        (html, html_report.html),
+    )
+    for path, render in writers:
+        if path is not None:
+            write_text(path, render(document))
+    raise typer.Exit(EXIT_STATUS[document["verdict"]])

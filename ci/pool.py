@@ -1,0 +1,140 @@
+"""Disposable worker processes: a job that kills its worker loses itself, not the run."""
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import BaseContext
+from typing import Any
+
+Note = Callable[[Any], None]
+Work = Callable[[Any, Note], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a worker said about job number ``job``.
+
+    ``kind`` is "note" (progress), "done" (``value`` is the result), "failed" (``value`` is the
+    text of the exception) or "lost" (``value`` says how the worker ended).
+    """
+
+    kind: str
+    job: int
+    value: Any
+
+
+def start_method() -> str:
+    """Choose fork where it is safe: one torch thread, set before torch computed anything.
+
+    A forked child of a process whose torch has used several threads hangs in its first operation.
+    """
+    if "fork" not in multiprocessing.get_all_start_methods() or sys.platform == "darwin":
+        return "spawn"
+    torch = sys.modules.get("torch")
+    return "spawn" if torch is not None and torch.get_num_threads() > 1 else "fork"
+
+
+def run_jobs(work: Work, jobs: Sequence[Any], workers: int, method: str) -> Iterator[Event]:
+    """Yield events as they come until every job is done, failed or lost.
+
+    ``work(job, note)`` runs in a worker. Leaving the iterator early ends the workers.
+    """
+    context = multiprocessing.get_context(method)
+    waiting = deque(enumerate(jobs))
+    hands = [_Hand(context, work) for _ in range(min(workers, len(jobs)))]
+    try:
+        for hand in hands:
+            hand.give(*waiting.popleft())
+        while busy := [hand for hand in hands if hand.job is not None]:
+            for hand in _ready(busy):
+                event = hand.listen()
+                if event.kind == "lost":
+                    hand.stop()
+                    hands[hands.index(hand)] = hand = _Hand(context, work)
+                if event.kind != "note" and waiting:
+                    hand.give(*waiting.popleft())
+                yield event
+    finally:
+        for hand in hands:
+            hand.stop()
+
+
+def _ready(busy: list["_Hand"]) -> list["_Hand"]:
+    found = wait([item for hand in busy for item in (hand.connection, hand.process.sentinel)])
+    return [hand for hand in busy if {hand.connection, hand.process.sentinel} & set(found)]
+
+
+class _Hand:
+    """One worker process and the job it holds."""
+
+    def __init__(self, context: BaseContext, work: Work) -> None:
+        self.connection, theirs = context.Pipe()
+        self.job: int | None = None
+        self.process: Any = context.Process(  # type: ignore[attr-defined]
+            target=_serve, args=(theirs, work, os.getpid())
+        )
+        self.process.start()
+        theirs.close()
+
+    def give(self, number: int, job: Any) -> None:
+        self.job = number
+        try:
+            self.connection.send((number, job))
+        except OSError:
+            return  # the worker is gone: listen() finds its end and reports the job as lost
+
+    def listen(self) -> Event:
+        assert self.job is not None
+        job = self.job
+        try:
+            if self.connection.poll():
+                kind, value = self.connection.recv()
+            else:
+                kind, value = "lost", self._ending()
+        except (EOFError, OSError):
+            kind, value = "lost", self._ending()
+        if kind != "note":
+            self.job = None
+        return Event(kind, job, value)
+
+    def stop(self) -> None:
+        self.connection.close()
+        if self.process.is_alive():
+            self.process.terminate()
+            self.process.join(timeout=2)
+        if self.process.is_alive():
+            self.process.kill()
+        self.process.join()
+
+    def _ending(self) -> str:
+        self.process.join(timeout=5)
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            return f"the worker was ended by {signal.Signals(-code).name}"
+        return f"the worker ended with exit code {code}"
+
+
+def _serve(connection: Connection, work: Work, parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    while True:
+        while not connection.poll(1.0):
+            if os.getppid() != parent:
+                return
+        try:
+            _, job = connection.recv()
+        except EOFError:
+            return
+        connection.send(_outcome(work, job, connection))
+
+
+def _outcome(work: Work, job: Any, connection: Connection) -> tuple[str, Any]:
+    try:
+        return "done", work(job, lambda value: connection.send(("note", value)))
+    except Exception as error:
+        return "failed", f"{type(error).__name__}: {error}"

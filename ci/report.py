@@ -1,0 +1,143 @@
+"""A document on the terminal."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from trivet.ci.document import Document
+
+if TYPE_CHECKING:
+    from trivet.properties._collect import Found
+
+STYLES = {
+    "green": "green",
+    "killed": "green",
+    "red": "bold red",
+    "survived": "bold red",
+    "wrong_law": "bold red",
+    "not_judged": "yellow",
+}
+STATES = ("green", "red", "not_judged", "elsewhere", "not_promised")
+Gate = dict[str, Any]
+
+
+def print_gates(document: Document, console: Console) -> None:
+    """Print one row per contract and dtype, what was not judged and why, failures in full."""
+    rows = _rows(document)
+    table = _table("contract", "dtype", *(state.replace("_", " ") for state in STATES))
+    for title in ("examples", "margin", "seconds"):
+        table.add_column(title, justify="right")
+    table.add_column("law of the margin")
+    for (contract, dtype), gates in rows.items():
+        table.add_row(contract, dtype, *_row(gates))
+    console.print(table)
+    for state in ("not_judged", "elsewhere", "not_promised"):
+        _print_reasons(state, rows, console)
+    for gates in rows.values():
+        for gate in gates:
+            if gate["failure"]:
+                _print_plain(console, "\n" + gate["failure"]["text"])
+    states = [gate["verdict"] for gates in rows.values() for gate in gates]
+    counts = ", ".join(f"{states.count(s)} {s}" for s in STATES if s in states)
+    _print_verdict(document, f"{len(states)} gates: {counts}" if states else "no gates", console)
+
+
+def print_faults(document: Document, unproved: Iterable[str], console: Console) -> None:
+    """Print one row per fault, the laws no fault turned red, and the verdict."""
+    faults = document["faults"]
+    table = _table("fault", "number", "verdict", "expected", "red", "conventional tests")
+    for fault in faults:
+        table.add_row(
+            fault["name"],
+            "" if fault["number"] is None else str(fault["number"]),
+            f"[{STYLES.get(fault['verdict'], 'yellow')}]{fault['verdict']}[/]",
+            ", ".join(fault["expected"]),
+            ", ".join(fault["red"]),
+            {True: "see it", False: "pass"}.get(fault["conventional"], "not tried"),
+        )
+    console.print(table)
+    for fault in faults:
+        if fault["verdict"] != "killed" and fault["detail"]:
+            _print_plain(console, f"\n{fault['name']}: {fault['detail']}")
+    names = sorted(unproved)
+    if names:
+        _print_plain(console, f"unproved here (no fault turned them red): {', '.join(names)}")
+    killed = sum(fault["verdict"] == "killed" for fault in faults)
+    _print_verdict(document, f"{killed} of {len(faults)} faults killed", console)
+
+
+def print_contracts(found: "Iterable[Found]", console: Console) -> None:
+    """Print one row per contract."""
+    from trivet.ci.gate import laws_of
+    from trivet.properties._cases import dtypes_of
+
+    table = _table("contract", "dtypes", "laws", "faults", "where")
+    for item in found:
+        contract = item.contract
+        table.add_row(
+            item.name,
+            " ".join(dtypes_of(contract)),
+            str(len(laws_of(contract)) - len(contract.removed)),
+            str(len(contract.faults)),
+            f"{item.path}:{item.variable}",
+        )
+    console.print(table)
+
+
+def _rows(document: Document) -> dict[tuple[str, str], list[Gate]]:
+    rows: dict[tuple[str, str], list[Gate]] = {}
+    for contract in document["contracts"]:
+        for gate in contract["gates"]:
+            rows.setdefault((contract["name"], gate["dtype"]), []).append(gate)
+    return rows
+
+
+def _row(gates: list[Gate]) -> list[str]:
+    counts = {state: sum(gate["verdict"] == state for gate in gates) for state in STATES}
+    cells = []
+    for state, count in counts.items():
+        style = STYLES.get(state)
+        cells.append(f"[{style}]{count}[/]" if count and style else str(count or "·"))
+    worst = max((g for g in gates if g["margin"] is not None), key=_margin, default=None)
+    cells.append(str(max((gate["examples"] for gate in gates), default=0)))
+    cells.append("" if worst is None else f"{worst['margin']:.3g}")
+    cells.append(f"{sum(gate['seconds'] for gate in gates):.1f}")
+    cells.append("" if worst is None else worst["law"])
+    return cells
+
+
+def _margin(gate: Gate) -> float:
+    margin = float(gate["margin"])
+    return margin if margin == margin else float("inf")
+
+
+def _print_reasons(state: str, rows: dict[tuple[str, str], list[Gate]], console: Console) -> None:
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for (contract, dtype), gates in rows.items():
+        for gate in gates:
+            if gate["verdict"] == state:
+                key = (gate["law"], gate["reason"] or "no reason given")
+                reasons.setdefault(key, []).append(f"{contract}[{dtype}]")
+    if reasons:
+        console.print(f"\n{state.replace('_', ' ')}", style=STYLES.get(state, "bold"))
+    for (law, reason), where in reasons.items():
+        shown = ", ".join(where[:3]) + (f" and {len(where) - 3} more" if len(where) > 3 else "")
+        _print_plain(console, f"  {law}: {reason} ({shown})")
+
+
+def _print_verdict(document: Document, summary: str, console: Console) -> None:
+    verdict = document["verdict"]
+    console.print(f"\n[{STYLES[verdict]}]{verdict.replace('_', ' ')}[/]: {summary}")
+
+
+def _print_plain(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(column, no_wrap=True)
+    return table
