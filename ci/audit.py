@@ -43,8 +43,8 @@ class FaultJudge:
         if not self.found:
             self.found = collect(self.names)
         note("running")
-        contract = self.found[attempt.contract].contract
-        verdict = judge_fault(contract, contract.faults[attempt.fault], self.seed)
+        found = self.found[attempt.contract]
+        verdict = judge_fault(found, found.contract.faults[attempt.fault], self.seed)
         return {**asdict(verdict), "name": attempt.label}
 
 

@@ -137,12 +137,10 @@ def collect(names: Sequence[str]) -> "list[Found]":
 
 def units_of(found: "Sequence[Found]") -> list[Unit]:
     """Return one unit per contract and dtype, in order."""
-    from trivet.properties._cases import dtypes_of
-
     return [
         Unit(number, item.name, dtype, tuple(laws_of(item.contract)))
         for number, item in enumerate(found)
-        for dtype in dtypes_of(item.contract)
+        for dtype in item.contract.dtypes()
     ]
 
 

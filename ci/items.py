@@ -28,10 +28,9 @@ class ContractGroup(pytest.Collector):
     def collect(self) -> Iterator["LawItem"]:
         """Yield one test per dtype and law."""
         from trivet.ci.gate import laws_of
-        from trivet.properties._cases import dtypes_of
 
         laws = laws_of(self.contract)
-        for dtype in dtypes_of(self.contract):
+        for dtype in self.contract.dtypes():
             for law in laws:
                 yield LawItem.from_parent(self, name=f"{law}[{dtype}]", law=law, dtype=dtype)
 

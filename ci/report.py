@@ -71,14 +71,13 @@ def print_faults(document: Document, unproved: Iterable[str], console: Console) 
 def print_contracts(found: "Iterable[Found]", console: Console) -> None:
     """Print one row per contract."""
     from trivet.ci.gate import laws_of
-    from trivet.properties._cases import dtypes_of
 
     table = _table("contract", "dtypes", "laws", "faults", "where")
     for item in found:
         contract = item.contract
         table.add_row(
             item.name,
-            " ".join(dtypes_of(contract)),
+            " ".join(contract.dtypes()),
             str(len(laws_of(contract)) - len(contract.removed)),
             str(len(contract.faults)),
             f"{item.path}:{item.variable}",

@@ -12,23 +12,25 @@ if TYPE_CHECKING:
 def page(found: "Found") -> str:
     """Return what the contract promises, how it is judged, and the faults that prove it."""
     from trivet.ci.gate import laws_of
-    from trivet.properties._cases import dtypes_of
 
     contract = found.contract
-    lines = [f"{found.name}   {found.path}:{found.variable}", ""]
-    lines += [f"kernel    {_where(contract.kernel)}"]
-    lines += [f"oracle    {_where(oracle)}" for oracle in contract.oracles]
-    lines += [f"dtypes    {', '.join(dtypes_of(contract))}", f"precision {contract.precision}"]
-    lines += _section("dims", contract.dims)
-    lines += _section("args", contract.args)
-    lines += _section("outputs", contract.outputs or {"": "as the first oracle's"})
-    if contract.backward is not None:
-        lines += ["", "backward", f"  {_where(contract.backward)}"]
-    lines += ["", "laws"]
+    lines = [
+        f"{found.name}   {found.path}:{found.variable}",
+        "",
+        f"kernel    {_where(contract.kernel)}",
+        *(f"oracle    {_where(oracle)}" for oracle in contract.oracles),
+        f"backward  {_where(contract.backward or 'not promised')}",
+        f"dtypes    {', '.join(contract.dtypes())}",
+        f"precision {contract.precision}",
+        *_section("dims", contract.dims),
+        *_section("args", contract.args),
+        *_section("outputs", contract.outputs or {"all": "as the first oracle's"}),
+        "",
+        "laws",
+    ]
     for name, law in laws_of(contract).items():
-        lines += _entry(name, law.claim)
-    for name, reason in contract.removed.items():
-        lines += _entry(f"without {name}", reason)
+        removed = contract.removed.get(name)
+        lines += _entry(name, law.claim) if removed is None else _entry(f"without {name}", removed)
     lines += ["", "faults" if contract.faults else "faults: none"]
     for fault in contract.faults:
         number = f" (number {fault.number})" if fault.number is not None else ""
@@ -48,8 +50,10 @@ def _entry(name: str, text: str) -> list[str]:
     return [f"  {name}", *textwrap.wrap(prose, 96, initial_indent="    ", subsequent_indent="    ")]
 
 
-def _where(function: Callable[..., Any]) -> str:
+def _where(function: Callable[..., Any] | str) -> str:
     """Return a function's name, file and line."""
+    if isinstance(function, str):
+        return function
     function = inspect.unwrap(getattr(function, "fn", function))
     name = getattr(function, "__qualname__", repr(function))
     code = getattr(function, "__code__", None)
