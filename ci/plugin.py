@@ -29,9 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_pycollect_makeitem(
     collector: pytest.Module | pytest.Class, name: str, obj: object
 ) -> Any:
-    """Collect a module's variable that holds a Contract."""
+    """Collect a module's public variable that holds a Contract."""
     home = sys.modules.get(_CONTRACT_HOME)
-    if home is None or not isinstance(collector, pytest.Module):
+    if home is None or name.startswith("_") or not isinstance(collector, pytest.Module):
         return None
     if not issubclass(type(obj), home.Contract):
         return None
