@@ -1,0 +1,110 @@
+"""Judging a fault: its kernel in place of the right one, the same inputs, the named laws red."""
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from trivet.faults._load import FaultError, kernel_of
+from trivet.properties._collect import Found, load_file
+from trivet.properties._engine import judge
+from trivet.properties._gate import CRASH
+from trivet.properties._law import Fault
+from trivet.simulator.executors import executor_named
+
+
+@dataclass(frozen=True, slots=True)
+class FaultVerdict:
+    """What the gates made of a fault.
+
+    ``killed``: every expected law turned red while the original kept it; ``wrong_law``: only
+    others did; ``survived``: none did; ``not_judged``: the fault could not be made or the original
+    itself is red. ``conventional`` says whether the conventional suite sees it, None without one.
+    """
+
+    name: str
+    number: int | None
+    expected: tuple[str, ...]
+    red: tuple[str, ...]
+    conventional: bool | None
+    verdict: Literal["killed", "survived", "wrong_law", "not_judged"]
+    detail: str
+
+
+def judge_fault(found: Found, fault: Fault, seed: int = 0) -> FaultVerdict:
+    """Judge one fault of the contract ``found`` at the quick profile, without shrinking."""
+    report = partial(FaultVerdict, fault.name, fault.number, fault.expects)
+    try:
+        kernel = kernel_of(fault.name, fault.make, found.contract.kernel)
+    except FaultError as error:
+        return report((), None, "not_judged", str(error))
+    seen = seen_by_convention(found, kernel)
+    broken = _unkept(found, fault.expects, seed)
+    if broken:
+        return report((), seen, "not_judged", f"the original is not green: {broken}")
+    verdicts = judge(
+        found.contract.with_kernel(kernel),
+        name=found.name,
+        seed=seed,
+        stop_when=fault.expects,
+        shrink=False,
+        source=found.source,
+    )
+    red = [v for v in verdicts if v.state == "red" and v.reason != CRASH]
+    names = tuple(dict.fromkeys(v.law for v in red))
+    text = "\n".join(v.failure.text for v in red if v.failure and v.law in fault.expects)
+    if set(fault.expects) <= set(names):
+        return report(names, seen, "killed", text)
+    odd = [f"{v.law}: {v.reason}" for v in verdicts if v.state == "not_judged"]
+    crash = [v.failure.text for v in verdicts if v.reason == CRASH and v.failure]
+    detail = "; ".join(odd + crash) or "; ".join(v.failure.text for v in red if v.failure)
+    return report(names, seen, "wrong_law" if names else "survived", detail)
+
+
+def _unkept(found: Found, laws: tuple[str, ...], seed: int) -> str:
+    """Judge the original at the expected laws, same seed; return what is not green."""
+    verdicts = judge(
+        found.contract, name=found.name, seed=seed, laws=laws, shrink=False, source=found.source
+    )
+    bad = [v for v in verdicts if v.state in ("red", "not_judged")]
+    return "; ".join(f"{v.law}[{v.dtype}] is {v.state}: {v.reason or 'see the gate'}" for v in bad)
+
+
+def seen_by_convention(found: Found, kernel: Callable[..., Any]) -> bool | None:
+    """Return whether the conventional suite fails on ``kernel``; None when there is no suite."""
+    suite = conventional_suite(found)
+    if suite is None:
+        return None
+    failures: list[BaseException] = []
+
+    def tested(**nothing: object) -> None:
+        try:
+            suite(kernel)
+        except Exception as error:
+            failures.append(error)
+
+    run = executor_named("simulator", poison="zero").run(tested, {})
+    return bool(failures or run.error or run.failed)
+
+
+def conventional_suite(found: Found) -> Callable[[Callable[..., Any]], None] | None:
+    """Return ``conventional`` of the case's file under a ``conventional`` folder, None without."""
+    stem = found.name.replace(".", "_")
+    folders = [found.path.resolve().parent / "conventional", _examples() / "conventional"]
+    for folder in folders:
+        file = folder / f"{stem}.py"
+        if file.exists():
+            suite = load_file(file).conventional
+            assert callable(suite)
+            return suite
+    return None
+
+
+def _examples() -> Path:
+    """The repository's examples folder; it is no part of the installed package."""
+    spec = importlib.util.find_spec("trivet.faults")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).resolve().parent.parent / "examples"

@@ -1,0 +1,180 @@
+"""Loading a fault: a replacement kernel, or the kernel from its source with one text edited.
+
+The user's files stay as they are: the edited source lives in memory, under the same file name in
+a folder named after the fault, so that Triton, ``inspect`` and failures show its lines.
+"""
+
+import ast
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import inspect
+import itertools
+import linecache
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, ModuleType
+
+Kernel = Callable[..., object]
+_NUMBERS = itertools.count(1)
+
+
+class FaultError(ValueError):
+    """A fault that cannot be made: its text is not found once, or its kernel has no source."""
+
+
+def kernel_of(name: str, function: Kernel, original: Kernel) -> Kernel:
+    """Return the faulty kernel of the fault ``name``.
+
+    A ``function`` with the one parameter ``edit`` is called with an editor of the original's
+    source; any other is itself the replacement. Raises FaultError.
+    """
+    if list(inspect.signature(function).parameters) != ["edit"]:
+        return function
+
+    def edit(old: str, new: str, module: str | None = None) -> Kernel:
+        return edited(original, old, new, module=module, fault=name)
+
+    kernel = function(edit)
+    if not callable(kernel):
+        raise FaultError(f"fault {name}: returned {kernel!r}, expected the edited kernel")
+    return kernel
+
+
+def edited(
+    original: Kernel, old: str, new: str, *, module: str | None = None, fault: str = "edit"
+) -> Kernel:
+    """Return ``original`` loaded from source in which ``old``, found exactly once, is ``new``."""
+    home = sys.modules.get(getattr(original, "__module__", "") or "")
+    qualified = getattr(original, "__qualname__", "<locals>")
+    if home is None or "<" in qualified:
+        raise FaultError(f"fault {fault}: the kernel must be a function of a module, to be edited")
+    target = home if module is None else importlib.import_module(module)
+    path = inspect.getsourcefile(target)
+    if path is None:
+        raise FaultError(f"fault {fault}: {target.__name__} has no source file")
+    text = _replaced(Path(path).read_text(), old, new, f"fault {fault}: {path}")
+    source = _Source(f"<fault {fault} {next(_NUMBERS)}>/{Path(path).name}", text)
+    fresh = _executed(home, source) if target is home else _imported(home, target, source)
+    kernel: object = fresh
+    for part in qualified.split("."):
+        kernel = getattr(kernel, part)
+    assert callable(kernel)
+    return kernel
+
+
+class _Source(importlib.abc.Loader):
+    """Source text under a file name of its own, known to ``linecache``."""
+
+    def __init__(self, filename: str, text: str) -> None:
+        self.filename = filename
+        self.text = text
+        linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+
+    def code(self) -> CodeType:
+        return compile(self.text, self.filename, "exec")
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__file__ = self.filename
+        exec(self.code(), module.__dict__)
+
+
+def _replaced(text: str, old: str, new: str, where: str) -> str:
+    """Replace the one occurrence of ``old`` outside the faults' own definitions."""
+    spans = list(_fault_spans(text))
+    starts = [at for at in _occurrences(text, old) if not any(lo <= at < hi for lo, hi in spans)]
+    if len(starts) != 1:
+        raise FaultError(f"{where}: {old!r} occurs {len(starts)} times, expected once")
+    return text[: starts[0]] + new + text[starts[0] + len(old) :]
+
+
+def _occurrences(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)
+
+
+def _fault_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Return the character ranges of functions decorated with ``<contract>.fault(...)``."""
+    lines = text.splitlines(True)
+    starts = [0, *itertools.accumulate(len(line) for line in lines)]
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef) and any(map(_is_fault, node.decorator_list)):
+            first = min(decorator.lineno for decorator in node.decorator_list)
+            yield starts[first - 1], starts[node.end_lineno or node.lineno]
+
+
+def _is_fault(decorator: ast.expr) -> bool:
+    call = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(call, ast.Attribute) and call.attr == "fault"
+
+
+def _executed(home: ModuleType, source: _Source) -> ModuleType:
+    """Execute the edited source as a new module beside ``home``."""
+    fresh = ModuleType(f"{home.__name__}__fault{next(_NUMBERS)}")
+    fresh.__package__ = home.__package__
+    sys.modules[fresh.__name__] = fresh  # dataclasses and pickles look their module up
+    source.exec_module(fresh)
+    return fresh
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Serves one module from edited source."""
+
+    def __init__(self, name: str, source: _Source, paths: Sequence[str] | None) -> None:
+        self.name, self.source, self.paths = name, source, paths
+
+    def find_spec(
+        self, fullname: str, path: object, target: object = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self.name:
+            return None
+        spec = importlib.util.spec_from_loader(
+            fullname, self.source, is_package=self.paths is not None
+        )
+        if spec is not None and self.paths is not None:
+            spec.submodule_search_locations = list(self.paths)
+        return spec
+
+
+def _imported(home: ModuleType, target: ModuleType, source: _Source) -> ModuleType:
+    """Import ``home`` anew, its family with it, ``target`` served from the edited source."""
+    finder = _Finder(target.__name__, source, getattr(target, "__path__", None))
+    with _family_set_aside(home, target):
+        sys.meta_path.insert(0, finder)
+        try:
+            return importlib.import_module(home.__name__)
+        finally:
+            sys.meta_path.remove(finder)
+
+
+@contextmanager
+def _family_set_aside(home: ModuleType, target: ModuleType) -> Iterator[None]:
+    """Take the modules of both packages out of ``sys.modules`` and put them back after."""
+    roots = {m.__package__ or m.__name__ for m in (home, target)} | {home.__name__, target.__name__}
+    aside = {name: sys.modules.pop(name) for name in _members(roots)}
+    try:
+        yield
+    finally:
+        for name in _members(roots):
+            del sys.modules[name]  # what the edited import brought stays private to the fault
+        for name, module in aside.items():
+            sys.modules[name] = module
+            parent, _, child = name.rpartition(".")
+            if parent in sys.modules:
+                setattr(sys.modules[parent], child, module)
+
+
+def _members(roots: Collection[str]) -> list[str]:
+    return [
+        name
+        for name in sys.modules
+        if name in roots or any(name.startswith(f"{root}.") for root in roots)
+    ]

@@ -1,0 +1,143 @@
+"""One gate while it is being judged: what was counted, what was found."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from trivet.properties._cases import Case
+from trivet.properties._laws import Kind, Tally
+from trivet.properties._verdict import Failure, State, Verdict, Violation
+
+# Shares beyond which a gate says it could not judge (the reference's own domain, the bound).
+_DISCARDED_SHARE = 0.2
+_UNDECIDED_NORMAL = 0.01
+_UNDECIDED_OTHER = 0.5
+# Why a gate is red when all that happened is an exception of the kernel's host function.
+CRASH = "the kernel raised"
+# Laws that prove themselves by refusals, shapes or the whole gate, not by compared elements.
+_WITHOUT_ELEMENTS: tuple[Kind, ...] = ("refuses", "counts")
+
+
+@dataclass(frozen=True, slots=True)
+class Red:
+    """A violation, the case that showed it first, and that example's number."""
+
+    case: Case | None
+    violation: Violation
+    example: int = 0
+
+
+@dataclass
+class Gate:
+    """Counts of one law of one contract and dtype."""
+
+    law: str
+    claim: str
+    kind: Kind
+    examples: int = 0
+    elements: int = 0
+    launches: int = 0
+    rejected: int = 0
+    margin: float | None = None
+    seconds: float = 0.0
+    bitwise: bool | None = None
+    undecided: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
+    judged: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
+    reds: dict[str, Red] = field(default_factory=dict)
+    not_judged: str | None = None
+    not_promised: str | None = None
+    elsewhere: str | None = None
+    classes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    @property
+    def closed(self) -> bool:
+        """Whether further examples cannot change the verdict."""
+        return bool(self.not_judged or self.not_promised or self.elsewhere)
+
+    def add(self, tally: Tally, *, launches: int, normal: bool) -> None:
+        """Count one judged example."""
+        self.examples += 1
+        self.launches += launches
+        self.elements += tally.elements
+        self.judged[normal] += tally.elements
+        self.undecided[normal] += tally.undecided
+        if tally.margin is not None:
+            self.margin = max(self.margin or 0.0, tally.margin)
+        if tally.bitwise is not None:
+            self.bitwise = tally.bitwise and self.bitwise is not False
+
+    def break_with(self, violation: Violation, case: Case | None, example: int = 0) -> None:
+        """Record a violation; the first case of each key is kept."""
+        self.examples += 1
+        self.reds.setdefault(violation.key, Red(case, violation, example))
+
+    def state(self, discarded: int, discard_reason: str) -> tuple[State, str | None]:
+        """Return the verdict's state and, where it is not plainly green, why."""
+        if self.reds:
+            crashed = all(red.violation.key.startswith(CRASH) for red in self.reds.values())
+            return "red", CRASH if crashed else None
+        for state, reason in (
+            ("elsewhere", self.elsewhere),
+            ("not_judged", self.not_judged),
+            ("not_promised", self.not_promised),
+        ):
+            if reason:
+                return state, reason  # type: ignore[return-value]
+        tried = self.examples + discarded
+        if tried and discarded > _DISCARDED_SHARE * tried:
+            return "not_judged", f"{discarded} of {tried} inputs were discarded: {discard_reason}"
+        return self._by_work()
+
+    def _by_work(self) -> tuple[State, str | None]:
+        if not self.examples:
+            text = f"vacuous: no example was judged ({self.rejected} rejected by the kernel)"
+            return "red", text
+        if self.kind not in _WITHOUT_ELEMENTS and self.law != "handles_empty":
+            if not self.launches:
+                return "red", "vacuous: the kernel launched nothing"
+            if not self.elements:
+                return "red", "vacuous: no element was judged"
+        for normal, cap in ((True, _UNDECIDED_NORMAL), (False, _UNDECIDED_OTHER)):
+            if self.undecided[normal] > cap * self.judged[normal]:
+                kind = "normal" if normal else "special"
+                share = self.undecided[normal] / self.judged[normal]
+                return "not_judged", f"{share:.1%} of the elements of {kind} inputs are undecidable"
+        return "green", None if self.bitwise is None else _bitwise_note(self.bitwise)
+
+    def verdict(
+        self,
+        *,
+        contract: str,
+        dtype: str,
+        executor: str,
+        discarded: int,
+        discard_reason: str,
+        failure: Failure | None,
+    ) -> Verdict:
+        """Return the gate's verdict."""
+        state, reason = self.state(discarded, discard_reason)
+        if state == "red" and failure is None:
+            failure = Failure(
+                f"{contract} breaks {self.law} at {dtype}\n  {self.claim}\n  {reason}"
+            )
+        return Verdict(
+            contract=contract,
+            law=self.law,
+            dtype=dtype,
+            executor=executor,
+            state=state,
+            reason=reason,
+            examples=self.examples,
+            elements=self.elements,
+            launches=self.launches,
+            size_classes={dim: len(seen) for dim, seen in self.classes.items()},
+            discarded=discarded,
+            rejected=self.rejected,
+            undecided=sum(self.undecided.values()),
+            margin=self.margin,
+            seconds=round(self.seconds, 4),
+            failure=failure,
+        )
+
+
+def _bitwise_note(bitwise: bool) -> str:
+    return "bitwise" if bitwise else "within the bound, not bitwise"

@@ -1,0 +1,225 @@
+"""The laws of one contract at work: which apply, on which executor, and what each run shows."""
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
+
+from trivet.properties._cases import Case
+from trivet.properties._contract import Contract
+from trivet.properties._custom import law_of
+from trivet.properties._gate import CRASH, Gate
+from trivet.properties._generate import Generator
+from trivet.properties._laws import Ability, StandardLaw, Tally, standard_laws
+from trivet.properties._observe import Observation
+from trivet.properties._refusals import refusals
+from trivet.properties._verdict import (
+    InapplicableError,
+    NotJudgedError,
+    NotPromisedError,
+    Violation,
+)
+from trivet.simulator.executors import Executor, executor_named
+
+_ABILITIES: dict[str, Collection[Ability]] = {
+    "simulator": ("values", "memory", "poison", "order", "shadow"),
+    "interpreter": ("values",),
+    "gpu": ("values",),
+}
+
+
+class RejectedError(Exception):
+    """The host function refused a layout, an empty size or a dtype: counted, no verdict."""
+
+
+class Judges:
+    """Every law of ``contract`` with its gate, and the executors they judge on."""
+
+    def __init__(
+        self,
+        contract: Contract,
+        executor: str,
+        laws: Collection[str] | None = None,
+        source: str = "",
+    ) -> None:
+        self.contract = contract
+        self.executor = executor
+        self.source = source
+        self.laws = self._chosen(laws)
+        self.gates = {name: self._gate(law) for name, law in self.laws.items()}
+
+    def _chosen(self, names: Collection[str] | None) -> dict[str, StandardLaw]:
+        every = dict(standard_laws())
+        every.update({law.name: law_of(self.contract, law) for law in self.contract.laws})
+        unknown = sorted(set(names or ()) - set(every))
+        if unknown:
+            raise ValueError(f"law {unknown[0]!r}: expected one of {', '.join(every)}")
+        return {name: law for name, law in every.items() if names is None or name in names}
+
+    def _gate(self, law: StandardLaw) -> Gate:
+        gate = Gate(law.name, law.claim, law.kind)
+        missing = [need for need in law.needs if need not in _ABILITIES[self.executor]]
+        if missing:
+            gate.elsewhere = f"the {self.executor} cannot judge it: no {', '.join(missing)}"
+        if law.name in self.contract.removed:
+            gate.not_promised = f"removed: {self.contract.removed[law.name]}"
+        return gate
+
+    def executor_for(self, example: int) -> Executor:
+        """Return a fresh executor; autotune configurations take turns over the examples."""
+        if self.executor != "simulator":
+            return self._plain_executor
+        shadow = "logic_matches" in self.gates and not self.gates["logic_matches"].closed
+        return executor_named("simulator", shadow=shadow, configuration=example)
+
+    @cached_property
+    def _plain_executor(self) -> Executor:
+        return executor_named(self.executor, source=self.source)
+
+    def _named(self, *kinds: str) -> list[str]:
+        return [name for name, law in self.laws.items() if law.kind in kinds]
+
+    @property
+    def on_shared_runs(self) -> list[str]:
+        """The laws judged on the shared runs, open or not."""
+        return self._named("observes", "reruns", "counts")
+
+    @property
+    def with_own_cases(self) -> list[str]:
+        """The laws that judge runs on inputs of their own kind."""
+        return self._named("observes_cases")
+
+    @staticmethod
+    def read_reference(observation: Observation) -> None:
+        """Evaluate the oracle now, so that inputs outside its domain are discarded in time."""
+        if observation.run.error is not None:
+            return
+        try:
+            _ = observation.values
+        except NotJudgedError:
+            return  # each law that asks for the values reports it
+
+    def judge_shared(
+        self, observation: Observation, case: Case, dtype: str, generator: Generator
+    ) -> None:
+        """Let every law of the shared runs judge ``observation``."""
+        number = int(str(observation.notes["example"]))
+        for name in self._named("observes", "reruns"):
+            law, gate = self.laws[name], self.gates[name]
+            if gate.closed or number % round(1 / law.share):
+                continue
+            self.judge_one(gate, observation, case, dtype, generator)
+        for name in self._named("counts"):
+            self._count(self.gates[name], observation, case, generator)
+
+    def _count(
+        self, gate: Gate, observation: Observation, case: Case, generator: Generator
+    ) -> None:
+        tally = Tally(sum(o.actual.size for o in observation.outputs if o is not None))
+        gate.add(tally, launches=observation.launches, normal=True)
+        self._note_sizes(gate, case, generator)
+
+    @staticmethod
+    def _note_sizes(gate: Gate, case: Case, generator: Generator) -> None:
+        for dim, size_class in generator.classes(case).items():
+            gate.classes[dim].add(size_class)
+
+    def judge_one(
+        self, gate: Gate, observation: Observation, case: Case, dtype: str, generator: Generator
+    ) -> None:
+        """Let one law judge one run and count what it found."""
+        started = time.perf_counter()
+        before = gate.examples
+        self._settle(gate, lambda: self._checked(gate.law, observation, case, dtype), observation)
+        if gate.examples > before:
+            self._note_sizes(gate, case, generator)
+        gate.seconds += time.perf_counter() - started
+
+    def _checked(self, law: str, observation: Observation, case: Case, dtype: str) -> Tally:
+        """Check one law on one run, which may have been refused or have failed."""
+        run = observation.run
+        if run.failed is None and run.error is None:
+            return self.laws[law].check(observation, dtype)
+        if run.rejected and not self._plain(case, dtype):
+            raise RejectedError
+        violation = raised(observation)
+        if violation is None:
+            assert run.failed is not None
+            raise NotJudgedError(run.failed.text)
+        if law == "matches_oracle":
+            raise violation
+        raise InapplicableError("the call did not come to its end; matches_oracle says why")
+
+    def _plain(self, case: Case, dtype: str) -> bool:
+        """Whether no layout, empty size or further dtype could excuse a refusal."""
+        dense = all(recipe.layout in ("dense", "offset") for recipe in case.recipes.values())
+        return dense and 0 not in case.dims.values() and dtype == self.contract.dtypes()[0]
+
+    def violation(
+        self, law: str, observation: Observation, case: Case, dtype: str
+    ) -> Violation | None:
+        """Return how ``law`` is broken on a run; None where it holds or says nothing."""
+        try:
+            self._checked(law, observation, case, dtype)
+        except Violation as violation:
+            return violation
+        except (NotJudgedError, NotPromisedError, InapplicableError, RejectedError):
+            return None
+        return None
+
+    def _settle(
+        self, gate: Gate, check: Callable[[], Tally], observation: Observation | None
+    ) -> None:
+        """Run a check and record in the gate what came of it."""
+        notes = observation.notes if observation is not None else {}
+        try:
+            tally = check()
+        except Violation as violation:
+            gate.break_with(violation, notes.get("case"), notes.get("example", 0))
+        except NotPromisedError as reason:
+            gate.not_promised = str(reason)
+        except NotJudgedError as reason:
+            gate.not_judged = str(reason)
+        except RejectedError:
+            gate.rejected += 1
+        except InapplicableError:
+            return
+        except Exception as error:
+            gate.not_judged = f"the law crashed: {type(error).__name__}: {error}"
+        else:
+            launches = observation.launches if observation is not None else 0
+            gate.add(tally, launches=launches, normal=bool(notes.get("normal", True)))
+
+    def judge_refusals(self, arguments: Mapping[str, object]) -> None:
+        """Try every bad input the contract names."""
+        for name in self._named("refuses"):
+            gate = self.gates[name]
+            if gate.closed:
+                continue
+            if not self.contract.raises:
+                gate.not_promised = "the contract names no bad input (raises)"
+                continue
+            for attempt in refusals(self.contract, arguments, self.executor_for(0)):
+                self._settle(gate, attempt, None)
+
+    def judge_work(self) -> None:
+        """Turn red the gates that look at the whole: the kernel must have done something."""
+        for name in self._named("counts"):
+            gate = self.gates[name]
+            if gate.closed or not gate.examples:
+                continue
+            if not gate.launches:
+                gate.break_with(Violation("the kernel launched nothing on any example"), None)
+            elif not gate.elements:
+                gate.break_with(Violation("no example had an output element to compare"), None)
+
+
+def raised(observation: Observation) -> Violation | None:
+    """Return what a call that did not end says of the kernel; None where it says nothing."""
+    run = observation.run
+    if run.failed is not None and run.failed.kind != "assert":
+        return None
+    if run.failed is not None:
+        return Violation(run.failed.text, key=run.failed.line, line=run.failed.line)
+    error = run.error
+    text = f"{CRASH} {type(error).__name__} on inputs of its contract: {error}"
+    return Violation(text, key=f"{CRASH} {type(error).__name__}")

@@ -1,0 +1,187 @@
+"""Laws that call the kernel again: other addresses, order, poison, layout or batch, same result."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from trivet.oracles._accept import accept
+from trivet.properties._arrays import differing
+from trivet.properties._changes import dense, one_row
+from trivet.properties._laws import Tally, standard
+from trivet.properties._laws._values import outside, worst
+from trivet.properties._observe import Observation, Output, observe
+from trivet.properties._verdict import (
+    InapplicableError,
+    NotJudgedError,
+    NotPromisedError,
+    Violation,
+)
+
+
+def again(observation: Observation, **options: object) -> Observation:
+    """Call the kernel once more on fresh copies of the same inputs, the executor so changed."""
+    executor = observation.executor.variant(**options)
+    second = observe(observation.contract, observation.inputs, executor, reference=observation)
+    ran(second, "the rerun")
+    return second
+
+
+def ran(observation: Observation, what: str) -> None:
+    """Raise NotJudgedError when a rerun did not come to its end."""
+    run = observation.run
+    if run.failed is not None:
+        raise NotJudgedError(f"{what} failed: {run.failed.text}")
+    if run.error is not None:
+        raise Violation(f"{what} raised {type(run.error).__name__}: {run.error}")
+
+
+def same_bits(first: Observation, second: Observation, what: str) -> Tally:
+    """Demand equal bits of every output of two runs; ``what`` tells how the second differed."""
+    elements = 0
+    for one, two in zip(first.outputs, second.outputs, strict=True):
+        if one is None or two is None:
+            continue
+        if one.actual.shape != two.actual.shape or one.actual.dtype != two.actual.dtype:
+            raise Violation(f"{one.name} has another shape or dtype {what}", key=one.name)
+        unlike = differing(one.actual, two.actual)
+        if unlike.any():
+            raise _changed(one, two, unlike, what)
+        elements += unlike.size
+    return Tally(elements, bitwise=True)
+
+
+def _changed(one: Output, two: Output, unlike: np.ndarray, what: str) -> Violation:
+    index = worst(unlike, unlike.astype(np.float64))
+    where = f"{one.name}[{', '.join(map(str, index))}]" if index else one.name
+    got, wanted = two.actual[index], one.actual[index]
+    count = int(unlike.sum())
+    text = f"{where} = {got} {what}, {wanted} before; {count} of {unlike.size} elements changed"
+    return Violation(text, key=one.name, index=where, got=str(got), wanted=str(wanted), bound="0")
+
+
+def within_bound(first: Observation, second: Observation, what: str) -> Tally:
+    """Demand that the second run, too, lies in the oracle's interval where the first one does."""
+    elements = 0
+    bitwise = True
+    for one, two, value in zip(first.outputs, second.outputs, second.values, strict=True):
+        if one is None or two is None or value is None:
+            continue
+        if one.actual.shape != two.actual.shape:
+            raise Violation(f"{one.name} has another shape {what}", key=one.name)
+        before, after = accept(one.actual, value), accept(two.actual, value)
+        good = (before.ok | before.undecided) != (after.ok | after.undecided)
+        if good.any():
+            bad_output, judged = (two, after) if (~after.ok & good).any() else (one, before)
+            raise outside(bad_output, value, judged, what=f"{what} the oracle gives")
+        bitwise &= not differing(one.actual, two.actual).any()
+        elements += one.actual.size
+    return Tally(elements, bitwise=bitwise)
+
+
+def exact_or_bound(law: str, first: Observation, second: Observation, what: str) -> Tally:
+    """Demand equal bits where the contract makes ``law`` bitwise, else the oracle's interval."""
+    if first.contract.is_bitwise(law):
+        return same_bits(first, second, what)
+    return within_bound(first, second, what)
+
+
+@standard("reruns", needs=("poison",))
+def ignores_masked_lanes(observation: Observation, dtype: str) -> Tally:
+    """What a masked load leaves undefined reaches no output."""
+    what = "when lanes that a mask left undefined hold another value"
+    return same_bits(observation, again(observation, poison="large"), what)
+
+
+@standard("reruns", share=0.5)
+def repeats(observation: Observation, dtype: str) -> Tally:
+    """A second call on equal inputs at other addresses gives the same bits and leaves the first."""
+    kept = [None if output is None else output.actual for output in observation.outputs]
+    second = again(observation)
+    tally = same_bits(observation, second, "in a second call")
+    fresh = replace(observation, notes=dict(observation.notes))
+    for output, before in zip(fresh.outputs, kept, strict=True):
+        if output is not None and before is not None and differing(before, output.actual).any():
+            raise Violation(f"the second call changed {output.name} of the first", key=output.name)
+    return tally
+
+
+@standard("reruns", share=0.25, needs=("order",))
+def is_deterministic(observation: Observation, dtype: str) -> Tally:
+    """Running the programs in reverse, or the second half first, gives the same bits."""
+    tally = Tally()
+    for order in ("reverse", "halves"):
+        second = again(observation, order=order, chunk=_chunk(observation))
+        if observation.contract.precision.order == "any":
+            tally = within_bound(observation, second, f"with programs in {order} order")
+            continue
+        hint = ' (a kernel that may depend on order declares Precision(order="any"))'
+        tally = same_bits(observation, second, f"with programs in {order} order{hint}")
+    return tally
+
+
+def _chunk(observation: Observation) -> int:
+    """At most a third of the programs at once, so that order between chunks shows."""
+    programs = max((int(np.prod(launch.grid)) for launch in observation.run.launches), default=1)
+    return max(1, -(-programs // 3))
+
+
+@standard("reruns")
+def ignores_layout(observation: Observation, dtype: str) -> Tally:
+    """Dense copies of the arguments give the same result as the layouts they came in."""
+    plain = dense(observation.inputs)
+    if plain is None:
+        raise InapplicableError("every argument is dense already")
+    second = observe(
+        observation.contract, plain, observation.executor.variant(), reference=observation
+    )
+    ran(second, "the call on dense copies")
+    return exact_or_bound("ignores_layout", second, observation, "in the layout drawn")
+
+
+@standard("reruns", share=0.5)
+def ignores_batch(observation: Observation, dtype: str) -> Tally:
+    """A row of the leading dim alone gives the same as that row among the others."""
+    row, dim, index = one_row(observation.contract, observation.inputs)
+    alone = observe(observation.contract, row, observation.executor.variant())
+    ran(alone, "the call on one row")
+    _oracle_keeps(observation, alone, dim, index)
+    among = replace(alone)
+    among.__dict__["outputs"] = _rows(observation, dim, index)
+    what = f"as row {index} of {dim} = {observation.inputs.dims[dim]}"
+    return exact_or_bound("ignores_batch", alone, among, what)
+
+
+def _rows(observation: Observation, dim: str, index: int) -> list[Output | None]:
+    return [
+        output
+        if output is None or not _batched(output, observation.inputs.dims[dim])
+        else replace(output, actual=output.actual[index : index + 1])
+        for output in observation.outputs
+    ]
+
+
+def _batched(output: Output, size: int) -> bool:
+    return output.actual.ndim > 0 and output.actual.shape[0] == size
+
+
+def _oracle_keeps(whole: Observation, alone: Observation, dim: str, index: int) -> None:
+    """Raise NotPromisedError when the oracle itself gives another result for a row alone."""
+    size = whole.inputs.dims[dim]
+    for all_rows, one in zip(whole.values, alone.values, strict=True):
+        if all_rows is None or one is None:
+            continue
+        shape = np.shape(all_rows.value)
+        if not shape or shape[0] != size:
+            raise NotPromisedError(f"an output has no leading dim {dim}")
+        first, second = np.asarray(all_rows.value)[index : index + 1], np.asarray(one.value)
+        if first.shape != second.shape or not _close(first, second, one.error):
+            raise NotPromisedError(f"the oracle's row depends on the other rows of {dim}")
+
+
+def _close(first: np.ndarray, second: np.ndarray, error: np.ndarray | None) -> bool:
+    if error is None:
+        return bool(np.array_equal(first, second))
+    apart = np.abs(first.astype(np.float64) - second)
+    return bool(
+        np.all((apart <= error) | ~np.isfinite(error) | (first == second) | np.isnan(apart))
+    )

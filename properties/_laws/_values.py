@@ -1,0 +1,140 @@
+"""Laws that compare a run's outputs with the oracle's interval."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trivet.oracles._accept import Acceptance, accept, accept_logic
+from trivet.oracles._evaluate import Value
+from trivet.properties._laws import Tally, standard
+from trivet.properties._observe import ANY_INTEGER, Observation, Output, expected_dtypes
+from trivet.properties._verdict import NotJudgedError, NotPromisedError, Violation
+from trivet.properties._votes import oracles_agree
+
+
+def pairs(observation: Observation, dtype: str) -> list[tuple[Output, Value]]:
+    """Return every output with its oracle value, after judging presence, shape and dtype.
+
+    Raises NotJudgedError when oracle and kernel differ in the number of outputs, Violation when
+    an output is missing, has another shape or another dtype.
+    """
+    outputs, values = observation.outputs, observation.values
+    if len(outputs) != len(values):
+        raise NotJudgedError(
+            f"the oracle returned {len(values)} output(s), the kernel {len(outputs)} "
+            f"({', '.join(observation.names) or 'none'}): return one for each, in this order"
+        )
+    found = []
+    wanted = expected_dtypes(observation, dtype)
+    for name, output, value, wanted_dtype in zip(
+        observation.names, outputs, values, wanted, strict=True
+    ):
+        if output is None or value is None:
+            _same_presence(name, output, value)
+            continue
+        _same_form(output, value, wanted_dtype)
+        found.append((output, value))
+    return found
+
+
+def _same_presence(name: str, output: Output | None, value: Value | None) -> None:
+    if (output is None) == (value is None):
+        return
+    got, wanted = ("None", "a tensor") if output is None else ("a tensor", "None")
+    raise Violation(f"{name} is {got}, the oracle gives {wanted}", key=name, got=got, wanted=wanted)
+
+
+def _same_form(output: Output, value: Value, wanted_dtype: str) -> None:
+    got, wanted = tuple(output.actual.shape), tuple(np.shape(value.value))
+    if got != wanted:
+        raise Violation(
+            f"{output.name} has shape {got}, the oracle gives {wanted}",
+            key=output.name,
+            got=str(got),
+            wanted=str(wanted),
+        )
+    integer = wanted_dtype == ANY_INTEGER and output.actual.dtype.kind in "iu"
+    if not integer and str(output.actual.dtype) != wanted_dtype:
+        raise Violation(
+            f"{output.name} has dtype {output.actual.dtype}, expected {wanted_dtype}",
+            key=output.name,
+            got=str(output.actual.dtype),
+            wanted=wanted_dtype,
+        )
+
+
+def worst(bad: NDArray[np.bool_], ratio: NDArray[np.float64]) -> tuple[int, ...]:
+    """Return the index of the worst of the ``bad`` elements; NaN is worse than any number."""
+    score = np.where(bad, np.where(np.isnan(ratio), np.inf, ratio), -1.0)
+    return tuple(int(i) for i in np.unravel_index(int(score.argmax()), score.shape))
+
+
+def outside(output: Output, value: Value, judged: Acceptance, *, what: str) -> Violation:
+    """Say which element of ``output`` lies outside the oracle's interval, and by how much."""
+    bad = ~judged.ok & ~judged.undecided
+    index = worst(bad, judged.ratio)
+    got = output.actual[index]
+    wanted = np.asarray(value.value)[index]
+    where = f"{output.name}[{', '.join(map(str, index))}]" if index else output.name
+    if value.error is None:
+        text, bound = f"{where} = {got}, {what} {wanted}: must be equal", "0"
+    else:
+        error = float(np.broadcast_to(value.error, output.actual.shape)[index])
+        distance = abs(float(got) - float(wanted))
+        bound = f"{error:.4g}"
+        text = f"{where} = {float(got):.9g}, {what} {float(wanted):.9g}: "
+        text += f"error {distance:.4g} > bound {bound}"
+        text += value.blame_text(index)
+    share = f"; {int(bad.sum())} of {bad.size} elements are wrong" if bad.sum() > 1 else ""
+    return Violation(
+        text + share, key=output.name, index=where, got=str(got), wanted=str(wanted), bound=bound
+    )
+
+
+@standard("observes")
+def matches_oracle(observation: Observation, dtype: str) -> Tally:
+    """Every output has the oracle's shape and dtype, and every element lies in its interval."""
+    elements = undecided = 0
+    margin = None
+    oracles_agree(observation)
+    for output, value in pairs(observation, dtype):
+        judged = accept(output.actual, value)
+        if not (judged.ok | judged.undecided).all():
+            raise outside(output, value, judged, what="oracle")
+        elements += output.actual.size
+        undecided += int(judged.undecided.sum())
+        decided = judged.ratio[~judged.undecided]
+        if decided.size:
+            margin = max(margin or 0.0, float(decided.max()))
+    return Tally(elements, undecided, margin)
+
+
+@standard("observes", needs=("values", "shadow"))
+def logic_matches(observation: Observation, dtype: str) -> Tally:
+    """The kernel run in float64 agrees with the oracle to 1e-9 of the condition: no wrong logic.
+
+    Where native and shadow differ by more than the bound, the kernel computes with rounding
+    (magic constants, bit casts, quantisation) and matches_oracle decides.
+    """
+    elements = 0
+    for output, value in pairs(observation, dtype):
+        shadow = observation.run.shadow_of(output.tensor)
+        if shadow is None or value.error is None:
+            continue
+        judged = accept_logic(shadow, value)
+        bad = ~(judged.ok | judged.undecided)
+        if bad.any():
+            native = accept(output.actual, value)
+            gap = np.abs(output.actual.astype(np.float64) - shadow)
+            if (native.ok | native.undecided).all() and (gap[bad] > value.error[bad]).all():
+                raise NotPromisedError("the kernel computes with rounding; matches_oracle decides")
+            in_float64 = Output(output.name, output.tensor, shadow)
+            raise outside(in_float64, value, judged, what="in float64, oracle")
+        elements += shadow.size
+    if not elements and observation.outputs and all(v.size for v in _shadows(observation)):
+        raise NotPromisedError("no output is a float: matches_oracle compares them exactly")
+    return Tally(elements)
+
+
+def _shadows(observation: Observation) -> list[NDArray[np.float64]]:
+    shadows = [observation.run.shadow_of(o.tensor) for o in observation.outputs if o is not None]
+    return [shadow for shadow in shadows if shadow is not None]
