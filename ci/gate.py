@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from trivet.ci.document import Document, environment, gate_document
-from trivet.ci.errors import CannotJudgeError
+from trivet.ci.errors import CannotJudgeError, place_of
 from trivet.ci.pool import Event, Note, run_jobs, start_method
 from trivet.ci.progress import Progress
 
@@ -126,8 +126,10 @@ def collect(names: Sequence[str]) -> "list[Found]":
 
     try:
         found = find(names)
-    except (UnknownNameError, UnreadableFileError) as error:
+    except UnknownNameError as error:
         raise CannotJudgeError(str(error)) from error
+    except UnreadableFileError as error:
+        raise CannotJudgeError(f"{error}{place_of(error.__cause__)}") from error
     if not found:
         raise CannotJudgeError(
             "no contract: name one, or list paths under [tool.trivet] in pyproject.toml"

@@ -37,7 +37,7 @@ class Executor(StrEnum):
 
 
 NAME_HELP = "A contract, a glob, path.py, a folder or module:contract; default: every contract."
-Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help=NAME_HELP)]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help=NAME_HELP)]
 ProfileOption = Annotated[Profile, typer.Option(help="20, 100 or 1,000 examples a law and dtype.")]
 On = Annotated[Executor, typer.Option("--on", help="Where launches run.")]
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same examples.")]
@@ -50,6 +50,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="Proves a Triton kernel right, and proves that the proof can fail.",
     epilog="Exit status: 0 green, 1 red, 2 could not judge.",
 )
@@ -168,10 +169,7 @@ def replay(
     raise typer.Exit(replay_witness(witness))
 
 
-@app.command(
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    options_metavar="[--on ..] --",
-)
+@app.command(context_settings={"allow_interspersed_args": False}, options_metavar="[--on ..] --")
 def run(
     command: Annotated[list[str], typer.Argument(metavar="CMD...", help="python or pytest ...")],
     on: On = Executor.simulator,
@@ -196,7 +194,8 @@ def _require(html: Path | None = None) -> None:
 def _console() -> Any:
     from rich.console import Console
 
-    return Console() if sys.stdout.isatty() else Console(width=160)
+    # A table is wider than a narrow terminal and worth more wrapped than cut off.
+    return Console(width=max(Console().width, 160 if not sys.stdout.isatty() else 120))
 
 
 def _finish(document: "Document", json: Path | None, junit: Path | None, html: Path | None) -> None:
