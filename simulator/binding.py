@@ -59,7 +59,8 @@ class Call:
     """A bound launch: what a handler of `route` receives.
 
     ``signature`` and ``constexprs`` (by path) are what `lower` takes, ``leaves`` the runtime
-    arguments in order, ``bound`` every parameter by name; ``proceed`` launches as Triton would.
+    arguments in order, ``bound`` every parameter by name. ``proceed`` launches as Triton would,
+    hooks included; a handler that launches in another way calls ``run_hooks`` first.
     """
 
     function: Any
@@ -69,10 +70,16 @@ class Call:
     leaves: tuple[Leaf, ...]
     bound: Mapping[str, Any]
     proceed: Callable[[], object] = field(repr=False)
+    run_hooks: Callable[[], None] = field(repr=False)
 
 
 def bind(
-    function: Any, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any], proceed: Any
+    function: Any,
+    grid: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    proceed: Callable[[], object],
+    run_hooks: Callable[[], None],
 ) -> Call:
     """Bind one launch of the JITFunction ``function`` as Triton binds it.
 
@@ -97,7 +104,8 @@ def bind(
                 leaves.append(Leaf(".".join([name, *map(str, path[1:])]), part, value))
     shape = grid_of(grid, bound)
     launch = _record(function, shape, signature, constexprs, leaves, {**options, **bound})
-    return Call(function, launch, signature, constexprs, tuple(leaves), bound, proceed)
+    runtime = tuple(leaves)
+    return Call(function, launch, signature, constexprs, runtime, bound, proceed, run_hooks)
 
 
 def grid_of(grid: Any, bound: Mapping[str, Any]) -> tuple[int, int, int]:

@@ -1,11 +1,13 @@
-"""The device that Triton's host code sees while launches are routed to the simulator."""
+"""The device that Triton's host code sees while launches are routed to the simulator.
+
+torch is imported only when somebody asks for it: `trivet run` shows this device while Triton
+itself is being imported.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 from triton.backends.compiler import GPUTarget
-
-from trivet.simulator._torch import torch
 
 # The figures that tuning code asks for, of an H100 SXM (CUDA Programming Guide, table of compute
 # capabilities): they steer heuristics and grids, never values.
@@ -52,12 +54,16 @@ class SimulatedDriver:
         """Return the target that kernels are lowered for."""
         return GPUTarget("cuda", 90, 32)
 
-    def get_active_torch_device(self) -> torch.device:
+    def get_active_torch_device(self) -> Any:
         """Return the device where tensors are expected."""
+        import torch
+
         return torch.device("cpu")
 
     def get_device_interface(self) -> Any:
         """Return torch's interface of the device."""
+        import torch
+
         return torch.cpu
 
     def get_benchmarker(self) -> Callable[..., list[float]]:

@@ -36,7 +36,7 @@ Signature = Mapping[str, Any]
 Path_ = str | tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lowered:
     """The IR of one kernel for one signature: its text, its content key, and parsed on demand."""
 

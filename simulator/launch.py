@@ -32,7 +32,7 @@ class Handler(Protocol):
         """Run one launch; what it returns is what `kernel[grid](...)` returns."""
         ...
 
-    def failed(self, error: Exception, kernel: str) -> None:
+    def refused(self, error: Exception) -> None:
         """Be told that a launch could not even be bound or lowered: ``error`` is then raised."""
         ...
 
@@ -126,12 +126,15 @@ def _run(
         return proceed()
     if warmup:
         return None
-    for hook in owner.pre_run_hooks:
-        hook(*args, **kwargs)
+
+    def run_hooks() -> None:
+        for hook in owner.pre_run_hooks:
+            hook(*args, **kwargs)
+
     try:
-        call = bind(function, grid, args, kwargs, proceed)
+        call = bind(function, grid, args, kwargs, proceed, run_hooks)
     except Exception as error:
-        handler.failed(error, function.__name__)
+        handler.refused(error)
         raise
     return handler.launch(call)
 

@@ -1,0 +1,222 @@
+"""Executors: where the launches of a kernel run, and the record of one run."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trivet.simulator._torch import torch
+from trivet.simulator.binding import Launch
+from trivet.simulator.faults import Fault
+from trivet.simulator.host import HostWatch
+from trivet.simulator.launch import route
+from trivet.simulator.machine import Settings
+from trivet.simulator.session import ARITHMETICS, KernelFailure, Session
+
+__all__ = ["Executor", "KernelFailure", "Run", "Simulator", "executor_named", "normalised"]
+
+FUEL = 200_000_000
+
+
+@dataclass
+class Run:
+    """The record of one call of a kernel's host function.
+
+    ``outputs`` is what it returned, as a tuple; ``error`` what it raised, or the KernelFailure of
+    a launch whose exception it swallowed; ``failed`` the fault that ended a launch;
+    ``launch_error`` the first exception of a launch that could not start (arguments that do not
+    bind, a kernel that does not compile); ``configurations`` the largest number of autotune
+    configurations seen.
+    """
+
+    outputs: tuple[object, ...] = ()
+    launches: list[Launch] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    traffic: dict[str, int] = field(default_factory=dict)
+    error: BaseException | None = None
+    failed: Fault | None = None
+    launch_error: Exception | None = None
+    elements: int = 0
+    configurations: int = 1
+    shadow_failure: Fault | None = None
+    watch: HostWatch | None = field(default=None, repr=False)
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the host function itself refused its inputs: it raised, and no launch failed."""
+        return self.error is not None and self.failed is None and self.launch_error is None
+
+    def shadow_of(self, tensor: torch.Tensor) -> NDArray[np.float64] | None:
+        """Return the float64 shadow of ``tensor``, same shape.
+
+        None without shadows, for integers, and where a launch could not run on the shadow.
+        """
+        if self.watch is None or self.shadow_failure is not None:
+            return None
+        return self.watch.shadow_of(tensor)
+
+    def initialised_of(self, tensor: torch.Tensor) -> NDArray[np.bool_]:
+        """Return which elements of ``tensor`` a launch or the host has written, same shape."""
+        if self.watch is None:
+            return np.ones(tuple(tensor.shape), bool)
+        return self.watch.written(tensor)
+
+
+class Executor(Protocol):
+    """Runs a kernel's host function and says what happened."""
+
+    @property
+    def name(self) -> str:
+        """The executor's name on the command line."""
+        ...
+
+    def run(
+        self,
+        kernel: Callable[..., object],
+        args: Mapping[str, object],
+        *,
+        read_only: Collection[str] = (),
+        unwritten: Collection[str] = (),
+        whole_storage: Collection[str] = (),
+    ) -> Run:
+        """Call ``kernel(**args)``; whatever the kernel does is in the record, never raised.
+
+        ``read_only`` names arguments no launch may write, ``unwritten`` those whose contents
+        count as uninitialised, ``whole_storage`` those that stand for all of their storage.
+        """
+        ...
+
+    def variant(self, **options: object) -> "Executor":
+        """Return the executor with other options, as laws that run the kernel again need it."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulator:
+    """Runs launches on the CPU from their IR, with the host function under watch.
+
+    ``arithmetic`` is native or as_interpreter; ``shadow`` adds the float64 shadow of the whole
+    host function; ``order`` (forward, reverse, shuffled, halves) and ``chunk`` say how programs
+    follow each other; ``poison`` (nan, large, zero) fills undefined lanes; ``configuration``
+    chooses among an autotuner's configurations, modulo their number; ``cold`` runs all of them
+    first on the caller's buffers, as the first call on a GPU does.
+    """
+
+    arithmetic: str = "native"
+    shadow: bool = False
+    order: str = "forward"
+    chunk: int | None = None
+    poison: str = "nan"
+    fuel: int = FUEL
+    sanitize: bool = True
+    seed: int = 0
+    configuration: int = 0
+    cold: bool = False
+
+    name = "simulator"
+
+    def __post_init__(self) -> None:
+        if self.arithmetic not in ARITHMETICS:
+            raise ValueError(f"arithmetic {self.arithmetic!r}: expected one of {[*ARITHMETICS]}")
+
+    def variant(self, **options: Any) -> Self:
+        """Return this simulator with other options, without the shadow unless asked for."""
+        return replace(self, **{"shadow": False, **options})
+
+    def run(
+        self,
+        kernel: Callable[..., object],
+        args: Mapping[str, object],
+        *,
+        read_only: Collection[str] = (),
+        unwritten: Collection[str] = (),
+        whole_storage: Collection[str] = (),
+    ) -> Run:
+        """Call ``kernel(**args)`` with launches and host operations watched; see Executor."""
+        watch = HostWatch(shadow=self.shadow)
+        session = Session(
+            watch,
+            self.settings(),
+            arithmetic=self.arithmetic,
+            configuration=self.configuration,
+            cold=self.cold,
+            read_only=_storages(args, read_only) - _storages(args, args.keys() - read_only),
+            whole=_storages(args, whole_storage),
+        )
+        for name in unwritten:
+            if isinstance(args.get(name), torch.Tensor):
+                watch.mark_unwritten(args[name], f"the argument {name}")  # type: ignore[arg-type]
+        outputs, error = _call(kernel, args, session, watch)
+        if session.fatal is not None and not isinstance(error, KernelFailure):
+            error = KernelFailure(session.fatal)
+        totals = session.totals
+        return Run(
+            outputs=outputs,
+            launches=session.launches,
+            faults=[*watch.faults, *session.faults],
+            traffic=dict(vars(totals)),
+            error=error,
+            failed=session.fatal,
+            launch_error=session.error,
+            elements=totals.elements,
+            configurations=session.configurations,
+            shadow_failure=session.shadow_failure,
+            watch=watch,
+        )
+
+    def settings(self) -> Settings:
+        """Return what the machine is told of each launch."""
+        return Settings(
+            order=self.order,  # type: ignore[arg-type]
+            chunk=self.chunk,
+            poison=self.poison,  # type: ignore[arg-type]
+            fuel=self.fuel,
+            sanitize=self.sanitize,
+            seed=self.seed,
+        )
+
+
+def executor_named(name: str, **options: Any) -> Executor:
+    """Return the executor that `--on NAME` means: simulator, interpreter or gpu.
+
+    Raises ValueError for a name that runs no launches.
+    """
+    if name == "simulator":
+        return Simulator(**options)
+    if name == "interpreter":
+        from trivet.simulator.interpreter import Interpreter
+
+        return Interpreter(**options)
+    if name == "gpu":
+        from trivet.simulator.gpu import Gpu
+
+        return Gpu(**options)
+    raise ValueError(f"executor {name!r}: expected simulator, interpreter or gpu")
+
+
+def normalised(value: object) -> tuple[object, ...]:
+    """Return what a host function returned as a tuple: () for None, (x,) for a single value."""
+    if value is None:
+        return ()
+    if isinstance(value, tuple | list):
+        return tuple(value)
+    if isinstance(value, dict):
+        return tuple(value.values())
+    return (value,)
+
+
+def _call(
+    kernel: Callable[..., object], args: Mapping[str, object], session: Session, watch: HostWatch
+) -> tuple[tuple[object, ...], BaseException | None]:
+    try:
+        with route(session), watch:
+            return normalised(kernel(**args)), None
+    except (Exception, SystemExit) as error:
+        return (), error
+
+
+def _storages(args: Mapping[str, object], names: Collection[str]) -> set[int]:
+    tensors = [args.get(name) for name in names]
+    return {t.untyped_storage()._cdata for t in tensors if isinstance(t, torch.Tensor)}

@@ -1,0 +1,34 @@
+"""A handler that records launches and lets Triton run them: for the interpreter and the GPU."""
+
+from dataclasses import dataclass, field
+
+from trivet.simulator.binding import Call, Launch
+
+
+@dataclass
+class Recorder:
+    """Records every routed launch and proceeds with it as Triton would."""
+
+    configuration: int = 0
+    cold: bool = False
+    launches: list[Launch] = field(default_factory=list)
+    error: Exception | None = None
+    configurations: int = 1
+
+    def launch(self, call: Call) -> object:
+        """Record one launch and run it; its exception is remembered and goes on."""
+        self.launches.append(call.launch)
+        try:
+            return call.proceed()
+        except Exception as error:
+            self.refused(error)
+            raise
+
+    def refused(self, error: Exception) -> None:
+        """Remember that a launch failed."""
+        self.error = self.error or error
+
+    def tuned(self, configurations: int, key: object) -> bool:
+        """Note how many configurations a tuned launch has."""
+        self.configurations = max(self.configurations, configurations)
+        return True

@@ -1,0 +1,265 @@
+"""The launches of one run in the simulator: arguments to memory, machines, faults, the shadow."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from trivet.simulator._torch import torch
+from trivet.simulator.arithmetic import Arithmetic, AsInterpreter, Native, Shadow
+from trivet.simulator.binding import Call, Launch, Leaf, is_descriptor
+from trivet.simulator.elements import ElementType, pointee
+from trivet.simulator.faults import Fault, Report
+from trivet.simulator.frontend import Lowered, lower
+from trivet.simulator.host import HostWatch
+from trivet.simulator.machine import Machine, Settings
+from trivet.simulator.memory import Allocation, Argument
+from trivet.simulator.storages import flat_array, written_map
+
+ARITHMETICS: dict[str, type[Arithmetic]] = {
+    "native": Native,
+    "as_interpreter": AsInterpreter,
+    "shadow": Shadow,
+}
+_MACHINES = 256
+
+Given = Argument | int | float | bool
+
+
+class KernelFailure(Exception):
+    """A launch ended with a fatal fault (no fuel, an unsupported operation): never a rejection."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.text)
+        self.fault = fault
+
+
+@dataclass
+class Totals:
+    """What the launches of a run did together."""
+
+    programs: int = 0
+    loads: int = 0
+    stores: int = 0
+    elements: int = 0
+
+    def add(self, report: Report) -> None:
+        """Count one launch."""
+        self.programs += report.programs
+        self.loads += report.loads
+        self.stores += report.stores
+        self.elements += report.elements
+
+
+@dataclass
+class Session:
+    """Handles the routed launches of one run.
+
+    ``read_only`` and ``whole`` hold storages by address. ``fatal`` is the first fault that ended a
+    launch, ``error`` the first exception of a launch that could not start; both stay known
+    whatever the wrapper does with the exception.
+    """
+
+    watch: HostWatch
+    settings: Settings
+    arithmetic: str = "native"
+    configuration: int = 0
+    cold: bool = False
+    read_only: Collection[int] = ()
+    whole: Collection[int] = ()
+    launches: list[Launch] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    totals: Totals = field(default_factory=Totals)
+    fatal: Fault | None = None
+    error: Exception | None = None
+    shadow_failure: Fault | None = None
+    configurations: int = 1
+    _tuned: set[object] = field(default_factory=set)
+
+    def tuned(self, configurations: int, key: object) -> bool:
+        """Note how many configurations a tuned launch has; return whether ``key`` is new."""
+        self.configurations = max(self.configurations, configurations)
+        new = key not in self._tuned
+        self._tuned.add(key)
+        return new
+
+    def refused(self, error: Exception) -> None:
+        """Remember that a launch could not start."""
+        self.error = self.error or error
+
+    def launch(self, call: Call) -> None:
+        """Run one launch natively and, if the watch keeps one, on the shadow.
+
+        Raises Triton's own errors for a kernel that does not compile, KernelFailure for a launch
+        that a fatal fault ended.
+        """
+        self.launches.append(call.launch)
+        call.run_hooks()
+        try:
+            lowered = lower(call.function, call.signature, call.constexprs, call.launch.options)
+            _check_devices(call)
+        except Exception as error:
+            self.refused(error)
+            raise
+        if min(call.launch.grid) <= 0:
+            return
+        with self.watch.paused():
+            self._run(call, lowered)
+
+    def _run(self, call: Call, lowered: Lowered) -> None:
+        memory = _Memory(self)
+        given = [part for leaf in call.leaves for part in memory.given(leaf)]
+        shadow = None
+        if self.watch.shadows is not None and self.shadow_failure is None:
+            shadow = _ShadowMemory(self)
+            lifted = [part for leaf in call.leaves for part in shadow.given(leaf)]
+        report = self._launch(call, lowered, self.arithmetic, given, self.settings)
+        memory.settle()
+        self.totals.add(report)
+        self.faults += report.faults
+        fatal = next((fault for fault in report.faults if fault.fatal), None)
+        if fatal is not None:
+            self.fatal = self.fatal or fatal
+            raise KernelFailure(fatal)
+        if shadow is not None:
+            quiet = _quiet(self.settings)
+            report = self._launch(call, lowered, "shadow", lifted, quiet)
+            self.shadow_failure = next((f for f in report.faults if f.fatal), None)
+
+    def _launch(
+        self, call: Call, lowered: Lowered, arithmetic: str, given: list[Given], settings: Settings
+    ) -> Report:
+        try:
+            return _machine(lowered, arithmetic).launch(call.launch.grid, given, settings)
+        except Exception as error:
+            return Report(faults=[_broken(call.launch, error)])
+
+
+class _Memory:
+    """The arguments of one launch: one allocation for each storage and element type."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.storages = session.watch.storages
+        self._made: dict[tuple[int, str], Allocation] = {}
+        self._tensors: dict[int, torch.Tensor] = {}
+
+    def given(self, leaf: Leaf) -> list[Given]:
+        """Return what the machine takes for one argument; a descriptor brings its sizes along."""
+        value = leaf.value
+        if isinstance(value, bool | int | float):
+            return [self.number(value, leaf.type)]
+        if is_descriptor(value):
+            base = _plain(value.base)
+            kind = pointee(leaf.type.removeprefix("tensordesc<").partition("[")[0])
+            sizes = [*map(int, value.shape), *map(int, value.strides)]
+            return [self.pointer(leaf.name, base, kind), *sizes]
+        return [self.pointer(leaf.name, _plain(value), pointee(leaf.type))]
+
+    def number(self, value: bool | int | float, kind: str) -> Given:
+        """Return a scalar as the kernel receives it: Triton passes floats in the type's width."""
+        if kind == "fp32":
+            with np.errstate(over="ignore"):
+                return float(np.float32(value))
+        return value
+
+    def pointer(self, name: str, tensor: torch.Tensor, kind: ElementType) -> Argument:
+        """Return the pointer argument for one tensor, seen as elements of ``kind``."""
+        address = tensor.untyped_storage()._cdata
+        key = (address, kind.element)
+        if key not in self._made:
+            self._made[key] = self.allocation(name, tensor, kind)
+            self._tensors[address] = tensor
+        return Argument(
+            name=name,
+            allocation=self._made[key],
+            offset=tensor.storage_offset(),
+            shape=tuple(tensor.shape),
+            strides=tuple(tensor.stride()),
+            read_only=address in self.session.read_only,
+            whole_storage=address in self.session.whole,
+        )
+
+    def allocation(self, name: str, tensor: torch.Tensor, kind: ElementType) -> Allocation:
+        """Return the storage behind ``tensor`` without copying it."""
+        storage = self.storages.find(tensor)
+        written = None
+        if storage is not None and storage.written is not None:
+            written = written_map(storage, tensor)
+        return Allocation(flat_array(tensor, kind.array), kind.element, written, name)
+
+    def settle(self) -> None:
+        """Forget the maps of storages that are complete by now."""
+        for tensor in self._tensors.values():
+            storage = self.storages.find(tensor)
+            if storage is not None:
+                storage.settle()
+
+
+class _ShadowMemory(_Memory):
+    """The same arguments on float64: floats on their shadows, integers on copies."""
+
+    def number(self, value: bool | int | float, kind: str) -> Given:
+        """Return a scalar with the value it has in Python."""
+        return value
+
+    def allocation(self, name: str, tensor: torch.Tensor, kind: ElementType) -> Allocation:
+        """Return the shadow of the storage behind ``tensor``; integers belong to the native run."""
+        shadows = self.session.watch.shadows
+        assert shadows is not None
+        if tensor.is_floating_point() and kind.element[0] in "bf":
+            return Allocation(shadows.array(tensor), kind.element, None, name)
+        native = flat_array(tensor, kind.array)
+        if kind.element[0] in "bf":
+            return Allocation(native.astype(np.float64), kind.element, None, name)
+        return Allocation(native.copy(), kind.element, None, name)
+
+
+@lru_cache(maxsize=_MACHINES)
+def _machine(lowered: Lowered, arithmetic: str) -> Machine:
+    return Machine(lowered.module, ARITHMETICS[arithmetic]())
+
+
+@lru_cache(maxsize=64)
+def _quiet(settings: Settings) -> Settings:
+    return replace(settings, sanitize=False)
+
+
+def _plain(value: Any) -> torch.Tensor:
+    """Return the tensor behind an argument that was reinterpreted as another type."""
+    tensor: torch.Tensor = value if isinstance(value, torch.Tensor) else value.base
+    return tensor
+
+
+def _check_devices(call: Call) -> None:
+    for leaf in call.leaves:
+        if isinstance(leaf.value, bool | int | float):
+            continue
+        base = leaf.value.base if is_descriptor(leaf.value) else leaf.value
+        device = _plain(base).device
+        if device.type != "cpu":
+            raise ValueError(
+                f"argument {leaf.name} of {call.launch.kernel} lives on {device}; "
+                "the simulator takes tensors on the CPU"
+            )
+
+
+def _broken(launch: Launch, error: Exception) -> Fault:
+    """Turn an exception of the machine itself into a fault: no verdict can come of it."""
+    code = launch.function.fn.__code__
+    text = f"the simulator cannot run {launch.kernel}: {type(error).__name__}: {error}"
+    return Fault(
+        kind="unsupported",
+        kernel=launch.kernel,
+        argument="",
+        index="",
+        program=(0, 0, 0),
+        other_program=None,
+        line=f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}",
+        other_line=None,
+        source="",
+        text=text,
+        lanes=0,
+    )
