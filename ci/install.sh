@@ -23,7 +23,7 @@ make_environment() {
     "$python" -m virtualenv "$folder" 2>/dev/null && return 0
     rm -rf "$folder"
     "$python" -m venv --without-pip "$folder" 2>/dev/null &&
-        "$python" -m pip --python "$folder/bin/python" install pip 2>/dev/null && return 0
+        "$python" -m pip --python "$folder/bin/python" install --quiet pip 2>/dev/null && return 0
     rm -rf "$folder"
     return 1
 }
@@ -43,9 +43,9 @@ fi
 
 pip="$folder/bin/python -m pip --disable-pip-version-check --no-input"
 constraints=$here/constraints.txt
+$pip install --quiet --constraint "$constraints" setuptools wheel
 $pip install --quiet --no-deps --constraint "$constraints" torch 2>/dev/null || {
     echo "the package index has no CPU build of torch for this Python: using the public build (large)" >&2
     constraints=$here/constraints-pypi.txt
 }
-$pip install --quiet --constraint "$constraints" setuptools wheel
 $pip install --quiet --constraint "$constraints" --editable "$here/..[dev]"
