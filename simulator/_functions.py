@@ -1,0 +1,228 @@
+"""Array functions behind the float operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Function = Callable[..., Any]
+
+
+def _fix_zeros(result: np.ndarray, a: np.ndarray, b: np.ndarray, positive: bool) -> np.ndarray:
+    """Give a zero result the sign that IEEE 754-2019 wants.
+
+    NumPy's vector and scalar loops disagree about max(-0.0, 0.0), so the position of an element in
+    its array would show in the result.
+    """
+    zero = result == 0
+    if not zero.any():
+        return result
+    both = np.signbit(a) & np.signbit(b) if positive else np.signbit(a) | np.signbit(b)
+    signed = np.where(both, np.asarray(-0.0, result.dtype), np.asarray(0.0, result.dtype))
+    return np.where(zero, signed, result)
+
+
+def maximum_number(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Larger operand; a NaN loses to a number; +0 beats -0."""
+    return _fix_zeros(np.fmax(a, b), a, b, True)
+
+
+def minimum_number(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Smaller operand; a NaN loses to a number; -0 beats +0."""
+    return _fix_zeros(np.fmin(a, b), a, b, False)
+
+
+def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Larger operand; a NaN wins; +0 beats -0."""
+    return _fix_zeros(np.maximum(a, b), a, b, True)
+
+
+def minimum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Smaller operand; a NaN wins; -0 beats +0."""
+    return _fix_zeros(np.minimum(a, b), a, b, False)
+
+
+def _each(function: Callable[[float], float]) -> Function:
+    """Elementwise float64 version of a function of the standard library."""
+
+    def guarded(x: float) -> float:
+        try:
+            return function(x)
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return math.nan
+
+    return np.vectorize(guarded, otypes=[np.float64])
+
+
+erf = _each(math.erf)
+
+
+def _gamma(x: float) -> float:
+    return math.copysign(math.inf, x) if x == 0 else math.gamma(x)
+
+
+def _log_gamma(x: float) -> float:
+    return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
+
+
+def _round_half_away(x: np.ndarray) -> np.ndarray:
+    whole = np.trunc(x)
+    return whole + np.copysign(np.abs(x - whole) >= 0.5, x)
+
+
+EXACT_UNARY: dict[str, Function] = {
+    "absf": np.abs,
+    "fabs": np.abs,
+    "negf": np.negative,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "rint": np.rint,
+    "nearbyint": np.rint,
+    "roundeven": np.rint,
+    "round": _round_half_away,
+}
+"""Functions whose result is exact in any format."""
+
+WIDE_UNARY: dict[str, Function] = {
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "exp10": lambda x: np.power(10.0, x),
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "logb": lambda x: np.frexp(x)[1] - 1.0,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "sinpi": lambda x: np.sin(np.pi * np.fmod(x, 2.0)),
+    "cospi": lambda x: np.cos(np.pi * np.fmod(x, 2.0)),
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erf": erf,
+    "erfc": _each(math.erfc),
+    "tgamma": _each(_gamma),
+    "lgamma": _each(_log_gamma),
+    "cbrt": np.cbrt,
+    "rcbrt": lambda x: 1.0 / np.cbrt(x),
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "rcp": lambda x: 1.0 / x,
+}
+"""Functions computed in float64 and rounded once."""
+
+BINARY: dict[str, Function] = {
+    "arith.addf": np.add,
+    "arith.subf": np.subtract,
+    "arith.mulf": np.multiply,
+    "arith.divf": np.divide,
+    "tt.precise_divf": np.divide,
+    "tt.approx_divf": np.divide,
+    "arith.remf": np.fmod,
+    "arith.maxnumf": maximum_number,
+    "arith.minnumf": minimum_number,
+    "arith.maximumf": maximum,
+    "arith.minimumf": minimum,
+    "math.copysign": np.copysign,
+}
+"""Functions of two values that round once in any format."""
+
+WIDE_BINARY: dict[str, Function] = {
+    "math.powf": np.power,
+    "math.atan2": np.arctan2,
+    "hypot": np.hypot,
+    "fdim": lambda a, b: np.where(a > b, a - b, np.where(np.isnan(a + b), np.nan, 0.0)),
+}
+"""Functions of two values computed in float64 and rounded once."""
+
+PLAIN_BINARY: dict[str, Function] = {
+    "arith.maxnumf": np.fmax,
+    "arith.minnumf": np.fmin,
+    "arith.maximumf": np.maximum,
+    "arith.minimumf": np.minimum,
+}
+"""Functions as Triton's interpreter calls them, where they differ from ours."""
+
+PLAIN_UNARY: dict[str, Function] = {
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "log": np.log,
+    "log2": np.log2,
+    "sin": np.sin,
+    "cos": np.cos,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "erf": lambda x: erf(x).astype(x.dtype),
+}
+
+COMPARISONS: dict[str, Function] = {
+    "oeq": np.equal,
+    "ogt": np.greater,
+    "oge": np.greater_equal,
+    "olt": np.less,
+    "ole": np.less_equal,
+    "one": lambda a, b: (a < b) | (a > b),
+    "une": np.not_equal,
+    "ueq": lambda a, b: ~((a < b) | (a > b)),
+    "ugt": lambda a, b: ~(a <= b),
+    "uge": lambda a, b: ~(a < b),
+    "ult": lambda a, b: ~(a >= b),
+    "ule": lambda a, b: ~(a > b),
+    "ord": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
+    "uno": lambda a, b: np.isnan(a) | np.isnan(b),
+}
+
+
+def _odd_sum(product: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """``product + c`` in float64, rounded to odd: a second rounding then rounds correctly."""
+    total = product + c
+    part = total - product
+    error = (product - (total - part)) + (c - part)
+    inexact = (error != 0) & np.isfinite(total)
+    if not inexact.any():
+        return total
+    bits = total.view(np.int64)
+    even = inexact & ((bits & 1) == 0)
+    towards = np.where((error > 0) == (total > 0), 1, -1)
+    return np.where(even, bits + towards, bits).view(np.float64)
+
+
+def fma_float32(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """``a * b + c`` rounded once, for float32 and narrower."""
+    product = np.asarray(a.astype(np.float64) * b.astype(np.float64))
+    return np.asarray(_odd_sum(product, c.astype(np.float64))).astype(c.dtype)
+
+
+def fma_float64(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """``a * b + c`` in float64 from exact products (Dekker) and sums (Knuth)."""
+    high = a * b
+    low = _product_error(a, b, high)
+    total = high + c
+    part = total - high
+    error = (high - (total - part)) + (c - part)
+    result = total + (error + low)
+    return np.where(np.isfinite(result), result, total)
+
+
+def _product_error(a: np.ndarray, b: np.ndarray, product: np.ndarray) -> np.ndarray:
+    a_high, a_low = _halves(a)
+    b_high, b_low = _halves(b)
+    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    scaled = x * 134217729.0
+    high = scaled - (scaled - x)
+    return high, x - high

@@ -1,0 +1,322 @@
+"""Loads, stores and atomic updates of a chunk: bounds, masks, fills and shadow state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trivet.simulator._rounding import STORAGE
+from trivet.simulator.arithmetic import Arithmetic
+from trivet.simulator.chunk import Chunk
+from trivet.simulator.ir import Type
+from trivet.simulator.memory import View
+from trivet.simulator.values import INTEGERS, Mover, Pointer, Value
+
+_FLOAT_POISON = {"nan": float("nan"), "large": 3.0e4, "zero": 0.0}
+_INTEGER_POISON = {"nan": 0x5A5A5A5A5A5A5A5A, "large": 0x3B3B3B3B3B3B3B3B, "zero": 0}
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """One memory operation, prepared.
+
+    ``kind`` is the type of the tile that moves, ``number`` that of its site.
+    """
+
+    kind: Type
+    number: int
+    arithmetic: Arithmetic
+    move: Mover
+
+    @property
+    def rank(self) -> int:
+        """Number of tile axes."""
+        return len(self.kind.shape)
+
+    def poison(self, name: str) -> Value:
+        """What undefined lanes hold: NaN or a pattern nobody means, by the launch's settings."""
+        element = self.kind.element
+        if self.kind.is_float:
+            return self.arithmetic.constant(_FLOAT_POISON[name], element)
+        dtype = INTEGERS[element]
+        pattern = np.array(_INTEGER_POISON[name], np.int64)
+        return (pattern & 1).astype(np.bool_) if element == "i1" else pattern.astype(dtype)
+
+
+@dataclass(eq=False)
+class Lanes:
+    """Live lanes of one access: flat places in the allocation and where they lie in the tile.
+
+    ``select`` flattens anything that broadcasts to the tile of the chunk to the live lanes.
+    """
+
+    places: np.ndarray
+    select: Callable[[Any], Any]
+
+
+def checked(
+    access: Access, chunk: Chunk, view: View, offsets: np.ndarray, mask: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Places counted from the view's lowest element, and the mask without illegal lanes."""
+    places = offsets - view.lowest if view.lowest else offsets
+    outside = view.outside(places)
+    if outside is None:
+        return places, mask
+    bad = outside if mask is None else outside & mask
+    if bad.any():
+        _report_outside(access, chunk, view, offsets, bad)
+        mask = ~outside if mask is None else mask & ~outside
+    return np.where(outside, 0, places), mask
+
+
+def _report_outside(
+    access: Access, chunk: Chunk, view: View, offsets: np.ndarray, bad: np.ndarray
+) -> None:
+    if not chunk.launch.sanitize:
+        return
+    bad, offsets = np.broadcast_arrays(bad, offsets)
+    first = tuple(np.argwhere(bad)[0])
+    _report(access, chunk, "out_of_bounds", view, int(offsets[first]), first[0], bad)
+
+
+def _report(
+    access: Access,
+    chunk: Chunk,
+    kind: str,
+    view: View,
+    offset: int,
+    row: int,
+    flags: np.ndarray,
+) -> None:
+    """Report the lanes in ``flags``; a row that stands for all programs counts for the first."""
+    programs = chunk.programs if chunk.active is None else chunk.programs[chunk.active]
+    if flags.shape[0] > 1:
+        key = int(chunk.keys[row])
+        lanes = int(np.count_nonzero(flags))
+    else:
+        key = int(chunk.keys[0 if chunk.active is None else int(np.argmax(chunk.active))])
+        lanes = int(np.count_nonzero(flags)) * len(programs)
+    chunk.launch.sanitizer.report(kind, view, offset, key + access.number, 0, lanes)
+
+
+def live_lanes(
+    chunk: Chunk, access: Access, view: View, places: np.ndarray, mask: np.ndarray | None
+) -> Lanes:
+    """Lanes of every active program, uniform accesses spread over the programs."""
+    shape = (chunk.count, *access.kind.shape)
+    if chunk.active is not None:
+        flags = chunk.active.reshape((-1,) + (1,) * access.rank)
+        mask = flags if mask is None else mask & flags
+    base = view.argument.offset + view.lowest
+    if base:
+        places = places + base
+    if mask is None:
+        return Lanes(
+            np.broadcast_to(places, shape).reshape(-1),
+            lambda array: np.broadcast_to(array, shape).reshape(-1),
+        )
+    chosen = np.flatnonzero(np.broadcast_to(mask, shape))
+
+    def select(array: Any) -> Any:
+        return np.broadcast_to(array, shape).reshape(-1)[chosen]
+
+    return Lanes(select(places), select)
+
+
+def typed(data: np.ndarray, element: str) -> np.ndarray:
+    """Storage seen as ``element``: a cast pointer, or a tensor of unsigned integers.
+
+    Storage wider than the element belongs to an arithmetic and stays as it is.
+    """
+    dtype = np.dtype(STORAGE.get(element) or INTEGERS[element])
+    return data if data.dtype == dtype or data.itemsize != dtype.itemsize else data.view(dtype)
+
+
+def taken(access: Access, data: np.ndarray, places: np.ndarray, stored_as: str) -> Value:
+    """Elements at ``places`` as a value of the operation's kind."""
+    element = access.kind.element
+    elements = typed(data, element).take(places)
+    if access.kind.is_float:
+        return access.arithmetic.load(elements, element)
+    if elements.dtype.kind == "f":
+        return access.arithmetic.bits(stored_as)(access.arithmetic.load(elements, stored_as))
+    return elements
+
+
+def put(access: Access, data: np.ndarray, places: np.ndarray, value: Value, stored_as: str) -> None:
+    """Write ``value`` to ``places``; the last of equal places wins."""
+    target = typed(data, access.kind.element)
+    target[places] = as_stored(access, target, value, stored_as)
+
+
+def as_stored(access: Access, target: np.ndarray, value: Value, stored_as: str) -> np.ndarray:
+    """``value`` as elements of ``target``."""
+    if not access.kind.is_float and target.dtype.kind == "f":
+        value = access.arithmetic.from_bits(stored_as)(value)
+    elif not access.kind.is_float:
+        return np.asarray(value)
+    return np.asarray(access.arithmetic.store(value, target.dtype))
+
+
+def load(
+    access: Access, chunk: Chunk, pointer: Pointer, mask: np.ndarray | None, other: Value | None
+) -> Value:
+    """Tile of the elements behind ``pointer``; masked lanes hold ``other`` or the poison."""
+    launch = chunk.launch
+    launch.report.loads += 1
+    if other is None:
+        other = access.poison(launch.poison)
+    argument = pointer.argument
+    if isinstance(argument, int):
+        return _load_one(access, chunk, argument, pointer.offsets, mask, other)
+    value = other
+    for number in np.unique(argument):
+        mine = argument == number
+        part = mine if mask is None else mine & mask
+        value = _load_one(access, chunk, int(number), pointer.offsets, part, value)
+    return value
+
+
+def _load_one(
+    access: Access,
+    chunk: Chunk,
+    number: int,
+    offsets: np.ndarray,
+    mask: np.ndarray | None,
+    other: Value,
+) -> Value:
+    view = chunk.launch.views[number]
+    mask = chunk.narrow(mask, offsets, access.rank)
+    places, mask = checked(access, chunk, view, offsets, mask)
+    if chunk.launch.sanitize:
+        _watch_read(access, chunk, number, view, places, mask)
+    if not view.extent:
+        return other
+    value = taken(access, view.data, places, view.argument.allocation.element)
+    if mask is None:
+        return value
+    flags = mask
+    return access.move(lambda array, fill: _filled(array, flags, fill), value, other)
+
+
+def _filled(array: np.ndarray, flags: np.ndarray, fill: np.ndarray) -> np.ndarray:
+    """``fill`` where ``flags`` are off; in place when the shapes allow it."""
+    shape = np.broadcast_shapes(array.shape, flags.shape, fill.shape)
+    if array.shape != shape or array.dtype != fill.dtype:
+        return np.where(flags, array, fill)
+    np.copyto(array, fill, where=~flags)
+    return array
+
+
+def _watch_read(
+    access: Access,
+    chunk: Chunk,
+    number: int,
+    view: View,
+    places: np.ndarray,
+    mask: np.ndarray | None,
+) -> None:
+    launch = chunk.launch
+    lanes = np.broadcast_shapes(places.shape, mask.shape) if mask is not None else places.shape
+    count = int(np.count_nonzero(np.broadcast_to(mask, lanes))) if mask is not None else places.size
+    spread = chunk.count if lanes[0] == 1 else 1
+    launch.report.elements += count * spread
+    if not view.extent:
+        return
+    initialised = view.argument.allocation.initialised
+    if initialised is not None:
+        _watch_initialised(access, chunk, view, places, mask, initialised)
+    if number in launch.written:
+        live = live_lanes(chunk, access, view, places, mask)
+        keys = live.select(key_column(access, chunk))
+        launch.sanitizer.read(view, live.places, keys)
+
+
+def key_column(access: Access, chunk: Chunk) -> np.ndarray:
+    """Shadow keys of the programs at this site, as a column over the tile."""
+    keys = chunk.keys + chunk.keys.dtype.type(access.number)
+    return keys.reshape((-1,) + (1,) * access.rank)
+
+
+def _watch_initialised(
+    access: Access,
+    chunk: Chunk,
+    view: View,
+    places: np.ndarray,
+    mask: np.ndarray | None,
+    initialised: np.ndarray,
+) -> None:
+    start = view.argument.offset + view.lowest
+    missing = ~initialised[start : start + view.extent].take(places)
+    if mask is not None:
+        missing = missing & mask
+    if missing.any():
+        first = tuple(np.argwhere(missing)[0])
+        places = np.broadcast_to(places, missing.shape)
+        offset = int(places[first]) + view.lowest
+        _report(access, chunk, "uninitialised", view, offset, first[0], missing)
+
+
+def store(
+    access: Access, chunk: Chunk, pointer: Pointer, value: Value, mask: np.ndarray | None
+) -> None:
+    """Write a tile; where lanes of one program meet, the last one wins."""
+    chunk.launch.report.stores += 1
+    argument = pointer.argument
+    if isinstance(argument, int):
+        _store_one(access, chunk, argument, pointer.offsets, value, mask)
+        return
+    for number in np.unique(argument):
+        mine = argument == number
+        part = mine if mask is None else mine & mask
+        _store_one(access, chunk, int(number), pointer.offsets, value, part)
+
+
+def writable_lanes(
+    access: Access, chunk: Chunk, number: int, offsets: np.ndarray, mask: np.ndarray | None
+) -> Lanes | None:
+    """Lanes of a store or an update after every check; None when there is none left."""
+    launch, view = chunk.launch, chunk.launch.views[number]
+    mask = chunk.narrow(mask, offsets, access.rank)
+    places, mask = checked(access, chunk, view, offsets, mask)
+    if not view.extent:
+        return None
+    live = live_lanes(chunk, access, view, places, mask)
+    if not live.places.size:
+        return None
+    launch.report.elements += live.places.size
+    if view.argument.read_only and launch.sanitize:
+        key = int(live.select(key_column(access, chunk))[0])
+        offset = int(live.places[0]) - view.argument.offset
+        launch.sanitizer.report("read_only", view, offset, key, 0, live.places.size)
+        return None
+    return live
+
+
+def _store_one(
+    access: Access,
+    chunk: Chunk,
+    number: int,
+    offsets: np.ndarray,
+    value: Value,
+    mask: np.ndarray | None,
+) -> None:
+    launch, view = chunk.launch, chunk.launch.views[number]
+    live = writable_lanes(access, chunk, number, offsets, mask)
+    if live is None:
+        return
+    allocation, places = view.argument.allocation, live.places
+    target = typed(allocation.data, access.kind.element)
+    new = as_stored(access, target, access.move(live.select, value), allocation.element)
+    if launch.sanitize:
+        keys = live.select(key_column(access, chunk))
+        before = target.take(places)
+        target[places] = new
+        launch.sanitizer.write(view, places, keys, before, new)
+    else:
+        target[places] = new
+    if allocation.initialised is not None:
+        allocation.initialised[places] = True

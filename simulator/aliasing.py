@@ -1,0 +1,82 @@
+"""Which pointer arguments of a kernel may be written."""
+
+from __future__ import annotations
+
+from trivet.simulator.ir import Block, Function, Module, Operation, walk
+
+_WRITES = ("tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_store")
+_DESCRIPTOR_WRITES = ("tt.descriptor_store", "tt.descriptor_scatter", "tt.descriptor_reduce")
+
+
+def written_arguments(module: Module) -> frozenset[int]:
+    """Positions of the entry's arguments that a store or an atomic may reach.
+
+    Pointers are followed backwards through every operation; what cannot be followed counts as
+    all its operands, so the answer errs towards too many.
+    """
+    edges: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    targets: set[tuple[str, str]] = set()
+    for function in module.functions.values():
+        _follow(function, module, edges, targets)
+    reached, waiting = set(targets), list(targets)
+    while waiting:
+        for source in edges.get(waiting.pop(), ()):
+            if source not in reached:
+                reached.add(source)
+                waiting.append(source)
+    entry = module.entry
+    return frozenset(
+        position for position, name in enumerate(entry.arguments) if (entry.name, name) in reached
+    )
+
+
+def _follow(
+    function: Function,
+    module: Module,
+    edges: dict[tuple[str, str], set[tuple[str, str]]],
+    targets: set[tuple[str, str]],
+) -> None:
+    """Add the edges result -> operand of ``function``; names carry the function's."""
+
+    def link(results: list[str], operands: list[str], into: str = "") -> None:
+        for result, operand in zip(results, operands, strict=False):
+            edges.setdefault((into or function.name, result), set()).add((function.name, operand))
+
+    by_label = {block.label: block for block in function.blocks}
+    for operation in walk(function.blocks):
+        if operation.name in (*_WRITES, *_DESCRIPTOR_WRITES):
+            targets.add((function.name, operation.operands[0]))
+        for label, names in operation.successors:
+            link(by_label[label].arguments, names)
+        if operation.name == "tt.call":
+            callee = module.functions[operation.words[0]]
+            link(callee.arguments, operation.operands, callee.name)
+            for block in callee.blocks:
+                returned = block.operations[-1].operands
+                for result, operand in zip(operation.results, returned, strict=False):
+                    key = (function.name, result)
+                    edges.setdefault(key, set()).add((callee.name, operand))
+        for results, operands in _flows(operation):
+            link(results, operands)
+
+
+def _flows(operation: Operation) -> list[tuple[list[str], list[str]]]:
+    """Pairs of result names and the operand names they may come from, position by position."""
+    results, operands = operation.results, operation.operands
+    regions = operation.regions
+    if operation.name == "scf.for":
+        body, carried = regions[0][0], operands[3:]
+        inner, yielded = body.arguments[1:], _last(body).operands
+        return [(inner, carried), (inner, yielded), (results, carried), (results, yielded)]
+    if operation.name == "scf.if":
+        return [(results, _last(region[0]).operands) for region in regions]
+    if operation.name == "scf.while":
+        before, after = regions[0][0], regions[1][0]
+        forwarded = _last(before).operands[1:]
+        carried = [(before.arguments, operands), (before.arguments, _last(after).operands)]
+        return [*carried, (results, forwarded), (after.arguments, forwarded)]
+    return [([result], [operand]) for result in results for operand in operands]
+
+
+def _last(block: Block) -> Operation:
+    return block.operations[-1]

@@ -1,0 +1,79 @@
+"""State of a running launch and of the chunk of programs that runs at the moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trivet.simulator.faults import Report
+from trivet.simulator.memory import View
+from trivet.simulator.ordering import Ordering
+from trivet.simulator.sanitizer import Sanitizer
+from trivet.simulator.values import Value, lanes
+
+
+@dataclass(eq=False)
+class Launch:
+    """What all chunks of a launch share.
+
+    ``written`` numbers the views whose storage the kernel writes; ``fuel`` is the work that is
+    left, in about microseconds.
+    """
+
+    grid: tuple[int, int, int]
+    views: list[View]
+    report: Report
+    sanitizer: Sanitizer
+    ordering: Ordering | None
+    written: frozenset[int]
+    sanitize: bool
+    poison: str
+    fuel: int
+
+
+class Chunk:
+    """Programs that run in lock step.
+
+    ``active`` flags those that take part at the moment, None when all do. ``values`` is indexed
+    by the slots of the routine that runs.
+    """
+
+    __slots__ = ("active", "axes", "count", "keys", "launch", "programs", "values")
+
+    def __init__(self, launch: Launch, programs: np.ndarray) -> None:
+        self.launch = launch
+        self.programs = programs
+        self.count = len(programs)
+        self.active: np.ndarray | None = None
+        self.values: list[Value] = []
+        owners = programs
+        if launch.ordering is not None:
+            owners = np.array([launch.ordering.epoch(int(programs[0]))])
+        self.keys = launch.sanitizer.key_base(owners)
+        x, y, _ = launch.grid
+        axes = (programs % x, programs // x % y, programs // (x * y))
+        self.axes = [
+            (axis if extent > 1 else axis[:1]).astype(np.int32)
+            for axis, extent in zip(axes, launch.grid, strict=True)
+        ]
+
+    def narrow(self, mask: np.ndarray | None, offsets: np.ndarray, rank: int) -> np.ndarray | None:
+        """``mask`` restricted to active programs, or None when every lane takes part.
+
+        An access that is the same for all programs stays so: one active program is enough.
+        """
+        if self.active is not None and (
+            offsets.shape[0] > 1 or (mask is not None and mask.shape[0] > 1)
+        ):
+            flags = lanes(self.active, rank)
+            mask = flags if mask is None else mask & flags
+        return None if mask is None or mask.all() else mask
+
+    def uniform(self, value: np.ndarray) -> int | None:
+        """The one value all active programs have, None when they differ."""
+        if value.size == 1:
+            return int(value.flat[0])
+        live = value if self.active is None else value[self.active]
+        first = live.flat[0]
+        return int(first) if (live == first).all() else None

@@ -1,0 +1,85 @@
+"""What the machine reports about a launch."""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trivet.simulator.ir import Frame
+
+FATAL = frozenset({"fuel", "unsupported"})
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One finding: the first lane in full, ``lanes`` of the same kind at the same line.
+
+    Kinds: out_of_bounds, uninitialised, race_write_write, race_read_write, same_value_write,
+    read_only, assert, fuel, unsupported. ``line`` is the user's line in the kernel as
+    ``file.py:17``; ``text`` is one sentence for people.
+    """
+
+    kind: str
+    kernel: str
+    argument: str
+    index: str
+    program: tuple[int, int, int]
+    other_program: tuple[int, int, int] | None
+    line: str
+    other_line: str | None
+    source: str
+    text: str
+    lanes: int
+
+    @property
+    def fatal(self) -> bool:
+        """Whether the launch ended here."""
+        return self.kind in FATAL
+
+
+@dataclass
+class Report:
+    """Outcome of one launch; ``elements`` counts the memory elements it accessed."""
+
+    faults: list[Fault] = field(default_factory=list)
+    programs: int = 0
+    loads: int = 0
+    stores: int = 0
+    elements: int = 0
+
+
+class Trap(Exception):
+    """Ends the launch; carries the fatal fault."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.text)
+        self.fault = fault
+
+
+@dataclass(frozen=True)
+class Site:
+    """Source lines of one operation: the kernel's own and, inlined, the callee's."""
+
+    line: str
+    source: str
+    callee: str | None
+
+    @property
+    def phrase(self) -> str:
+        """The lines in words, for a sentence."""
+        inside = f" (in {self.callee})" if self.callee else ""
+        return f"{self.line}{inside}"
+
+
+def site(frames: tuple[Frame, ...]) -> Site:
+    """Site of a location's frames, innermost first."""
+    if not frames:
+        return Site("unknown line", "", None)
+    kernel, callee = frames[-1], frames[0] if len(frames) > 1 else None
+    source = linecache.getline(kernel.file, kernel.line).strip()
+    return Site(_short(kernel), source, _short(callee) if callee else None)
+
+
+def _short(frame: Frame) -> str:
+    return f"{Path(frame.file).name}:{frame.line}"

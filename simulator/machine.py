@@ -1,0 +1,194 @@
+"""The machine: runs a kernel's IR on the CPU, many programs at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from trivet.simulator import operations  # noqa: F401  (registers the rules)
+from trivet.simulator.aliasing import written_arguments
+from trivet.simulator.arithmetic import Arithmetic
+from trivet.simulator.chunk import Chunk, Launch
+from trivet.simulator.compiler import Compiler, program_coordinates
+from trivet.simulator.faults import Report, Trap
+from trivet.simulator.ir import Module, Operation, Type, walk
+from trivet.simulator.memory import Argument, View
+from trivet.simulator.ordering import Ordering
+from trivet.simulator.routines import call
+from trivet.simulator.sanitizer import Sanitizer
+from trivet.simulator.values import INTEGERS, Pointer, Value
+
+_CHUNK_ELEMENTS = 1 << 17
+_MOST_PROGRAMS = 1 << 14
+_ACQUIRE = frozenset({"acquire", "acq_rel"})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run a launch.
+
+    ``order`` of the programs: ``halves`` runs the second half first. ``chunk`` is the number of
+    programs in lock step, None to fit the tiles to the cache. ``poison`` fills masked lanes
+    without ``other``. ``fuel`` bounds the work, in about microseconds. ``programs`` restricts the
+    launch to these linear program numbers.
+    """
+
+    order: Literal["forward", "reverse", "shuffled", "halves"] = "forward"
+    chunk: int | None = None
+    poison: Literal["nan", "large", "zero"] = "nan"
+    fuel: int = 20_000_000
+    sanitize: bool = True
+    seed: int = 0
+    programs: tuple[int, ...] | None = None
+
+
+class Machine:
+    """A kernel prepared for one arithmetic; launching it is cheap."""
+
+    def __init__(self, module: Module, arithmetic: Arithmetic) -> None:
+        self._module = module
+        self._arithmetic = arithmetic
+        self._compiler = Compiler(module, arithmetic)
+        self._routine = self._compiler.routine(module.entry.name)
+        self._written = written_arguments(module)
+        self._sites = [partial(self._compiler.line, site) for site in self._compiler.sites]
+        self._synchronises = _synchronises(module, self._compiler)
+
+    def launch(
+        self,
+        grid: tuple[int, int, int],
+        arguments: Sequence[Argument | int | float | bool],
+        settings: Settings,
+    ) -> Report:
+        """Run every program; memory changes in place.
+
+        ``arguments`` are those of the IR's entry function, in order. Faults are reported, never
+        raised; after a fatal one the rest of the launch did not run. Raises ValueError when the
+        number of arguments is wrong.
+        """
+        kinds = self._module.entry.argument_types
+        if len(kinds) != len(arguments):
+            raise ValueError(f"{len(kinds)} arguments expected, {len(arguments)} given")
+        views = [View(item) for item in arguments if isinstance(item, Argument)]
+        launch = self._open(grid, views, arguments, settings)
+        with np.errstate(all="ignore"):
+            values = self._argument_values(kinds, arguments)
+            try:
+                self._run(launch, values, settings)
+            except Trap as trap:
+                launch.report.faults.append(trap.fault)
+        return launch.report
+
+    def _open(
+        self,
+        grid: tuple[int, int, int],
+        views: list[View],
+        arguments: Sequence[Argument | int | float | bool],
+        settings: Settings,
+    ) -> Launch:
+        report = Report()
+        ordering = Ordering(len(self._sites)) if self._synchronises else None
+        written = {
+            id(item.allocation)
+            for position, item in enumerate(arguments)
+            if isinstance(item, Argument) and position in self._written
+        }
+        programs = grid[0] * grid[1] * grid[2]
+
+        def coordinates(number: int) -> tuple[int, int, int]:
+            return program_coordinates(ordering.owner(number) if ordering else number, grid)
+
+        sanitizer = Sanitizer(self._module.entry.name, self._sites, programs, coordinates, report)
+        sanitizer.ordered = ordering.covered if ordering else None
+        shared = frozenset(
+            number for number, view in enumerate(views) if id(view.argument.allocation) in written
+        )
+        return Launch(
+            grid=grid,
+            views=views,
+            report=report,
+            sanitizer=sanitizer,
+            ordering=ordering,
+            written=shared,
+            sanitize=settings.sanitize,
+            poison=settings.poison,
+            fuel=settings.fuel,
+        )
+
+    def _argument_values(
+        self, kinds: Sequence[Type], arguments: Sequence[Argument | int | float | bool]
+    ) -> list[Value]:
+        values: list[Value] = []
+        pointers = 0
+        for kind, item in zip(kinds, arguments, strict=True):
+            if isinstance(item, Argument):
+                values.append(Pointer(pointers, np.zeros(1, np.int64)))
+                pointers += 1
+            elif kind.is_float:
+                constant = self._arithmetic.constant(float(item), kind.element)
+                values.append(self._arithmetic.map(lambda array: array.reshape(1), constant))
+            else:
+                values.append(_integer(int(item), kind.element))
+        return values
+
+    def _run(self, launch: Launch, values: list[Value], settings: Settings) -> None:
+        for programs in self._chunks(launch, settings):
+            chunk = Chunk(launch, programs)
+            call(self._routine, chunk, values)
+            launch.report.programs += len(programs)
+
+    def _chunks(self, launch: Launch, settings: Settings) -> Iterator[np.ndarray]:
+        x, y, z = launch.grid
+        programs = ordered_programs(x * y * z, settings)
+        size = settings.chunk or self._fitting_chunk()
+        size = 1 if self._synchronises else size
+        for start in range(0, len(programs), size):
+            yield programs[start : start + size]
+
+    def _fitting_chunk(self) -> int:
+        return max(1, min(_MOST_PROGRAMS, _CHUNK_ELEMENTS // self._compiler.largest_tile))
+
+
+def ordered_programs(count: int, settings: Settings) -> np.ndarray:
+    """Linear program numbers in the order in which they run."""
+    programs = np.arange(count)
+    if settings.programs is not None:
+        programs = np.array(settings.programs, np.int64)
+        count = len(programs)
+    if settings.order == "reverse":
+        return programs[::-1]
+    if settings.order == "shuffled":
+        return np.random.default_rng(settings.seed).permutation(programs)
+    if settings.order == "halves":
+        return np.roll(programs, -(count // 2))
+    return programs
+
+
+def _integer(value: int, element: str) -> np.ndarray:
+    """Scalar argument of one element; larger unsigned values keep their bits."""
+    dtype = np.dtype(INTEGERS[element])
+    if dtype == np.bool_:
+        return np.array([bool(value)])
+    bits = 8 * dtype.itemsize
+    wrapped = (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+    return np.array([wrapped], dtype)
+
+
+def _synchronises(module: Module, compiler: Compiler) -> bool:
+    """Whether programs wait for each other or hand data over through a scalar atomic.
+
+    Such kernels run one program at a time: in lock step a spin lock would never be released.
+    """
+    operations_of = [op for function in module.functions.values() for op in walk(function.blocks)]
+    return any(_acquires(operation, compiler) for operation in operations_of)
+
+
+def _acquires(operation: Operation, compiler: Compiler) -> bool:
+    if operation.name not in ("tt.atomic_cas", "tt.atomic_rmw", "tt.atomic_poll"):
+        return False
+    scalar = operation.result_types[0].shape == ()
+    return scalar and bool(_ACQUIRE & set(operation.words)) and compiler.is_used(operation)

@@ -1,0 +1,135 @@
+"""Memory of a launch: allocations, argument views and the exact set of elements each one owns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(eq=False)
+class Allocation:
+    """Flat storage in elements; several arguments may point into it.
+
+    ``data`` is the whole storage (zero-copy on a tensor's for native runs; float64 for a shadow;
+    bfloat16 and float8 as ml_dtypes arrays). ``initialised`` tells which elements were ever
+    written, None when all were; it outlives the launch.
+    """
+
+    data: np.ndarray
+    element: str
+    initialised: np.ndarray | None = None
+    name: str = ""
+
+
+@dataclass(eq=False)
+class Argument:
+    """A pointer argument and the view it stands for, in elements of its allocation.
+
+    The legal elements are those of ``shape`` and ``strides`` counted from ``offset``, or the
+    whole storage when ``whole_storage`` is set.
+    """
+
+    name: str
+    allocation: Allocation
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    read_only: bool = False
+    whole_storage: bool = False
+
+
+@dataclass(eq=False)
+class View:
+    """An argument prepared for a launch; offsets are relative to its pointer."""
+
+    argument: Argument
+    lowest: int = field(init=False)
+    extent: int = field(init=False)
+    valid: np.ndarray | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        argument = self.argument
+        if argument.whole_storage:
+            self.lowest, self.extent = -argument.offset, argument.allocation.data.size
+            self.valid = None
+            return
+        self.lowest = 0
+        self.extent = _span(argument.shape, argument.strides)
+        self.valid = _holes(argument.shape, argument.strides, self.extent)
+
+    @cached_property
+    def data(self) -> np.ndarray:
+        """The legal span of the storage, indexed from ``lowest``."""
+        start = self.argument.offset + self.lowest
+        return self.argument.allocation.data[start : start + self.extent]
+
+    def outside(self, places: np.ndarray) -> np.ndarray | None:
+        """Which ``places`` (offsets counted from ``lowest``) are illegal; None if none is."""
+        beyond: np.ndarray = places.view(np.uint64) >= np.uint64(self.extent)
+        if self.valid is None:
+            return beyond if beyond.any() else None
+        if beyond.any():
+            holes = ~self.valid.take(np.where(beyond, 0, places)) if self.extent else beyond
+            return beyond | holes
+        holes = ~self.valid.take(places)
+        return holes if holes.any() else None
+
+    def describe(self, offset: int) -> str:
+        """Element ``offset`` in words a person can check: position, argument, shape."""
+        argument = self.argument
+        position = _position(offset, argument.shape, argument.strides)
+        where = f"element {offset}" if position is None else f"element {position}"
+        return f"{where} of {argument.name} {_shape_text(argument.shape)}"
+
+
+def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Elements from the first to the last of a view, 0 when it is empty."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
+
+
+def _holes(shape: Sequence[int], strides: Sequence[int], extent: int) -> np.ndarray | None:
+    """Mask of the elements of a view within its span, None when it has them all."""
+    dims = sorted(
+        (stride, extent) for extent, stride in zip(shape, strides, strict=True) if extent > 1
+    )
+    reach = 1
+    for stride, count in dims:
+        if stride > reach:
+            break
+        reach += (count - 1) * stride
+    else:
+        return None
+    mask = np.zeros(extent, bool)
+    item = mask.strides[0]
+    window = np.lib.stride_tricks.as_strided(mask, shape, [item * stride for stride in strides])
+    window[...] = True
+    return mask
+
+
+def _position(offset: int, shape: Sequence[int], strides: Sequence[int]) -> str | None:
+    """Index tuple of a legal element of a view without overlap, else None."""
+    index, rest = [0] * len(shape), offset
+    for axis in sorted(range(len(shape)), key=lambda axis: -strides[axis]):
+        if strides[axis] <= 0 or shape[axis] <= 1:
+            continue
+        index[axis] = rest // strides[axis]
+        rest -= index[axis] * strides[axis]
+        if not 0 <= index[axis] < shape[axis]:
+            return None
+    if rest or not shape or 0 in shape:
+        return None
+    return "[" + ", ".join(map(str, index)) + "]"
+
+
+def _shape_text(shape: Sequence[int]) -> str:
+    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+Lanes = np.ndarray
+Storage = Any

@@ -1,0 +1,29 @@
+"""Rules of the operations, one module a group; importing this package registers them all."""
+
+from trivet.simulator.operations import (
+    atomics,
+    control,
+    conversions,
+    diagnostics,
+    elementwise,
+    folds,
+    integers,
+    libdevice,
+    memory_access,
+    products,
+    structure,
+)
+
+__all__ = [
+    "atomics",
+    "control",
+    "conversions",
+    "diagnostics",
+    "elementwise",
+    "folds",
+    "integers",
+    "libdevice",
+    "memory_access",
+    "products",
+    "structure",
+]

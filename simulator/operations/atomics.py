@@ -1,0 +1,209 @@
+"""Atomic updates: read-modify-write of every kind and compare-and-swap.
+
+Programs of a chunk take their turns in order, and so do the lanes of a tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from trivet.simulator.access import (
+    Access,
+    Lanes,
+    as_stored,
+    key_column,
+    taken,
+    typed,
+    writable_lanes,
+)
+from trivet.simulator.chunk import Chunk
+from trivet.simulator.compiler import Compiler
+from trivet.simulator.ir import Operation
+from trivet.simulator.memory import View
+from trivet.simulator.operations.integers import integer_function
+from trivet.simulator.operations.memory_access import access_of
+from trivet.simulator.operations.registry import Handler, Unsupported, effect
+from trivet.simulator.values import Pointer, Value
+
+_INTEGER = {
+    "add": "arith.addi",
+    "and": "arith.andi",
+    "or": "arith.ori",
+    "xor": "arith.xori",
+    "max": "arith.maxsi",
+    "min": "arith.minsi",
+    "umax": "arith.maxui",
+    "umin": "arith.minui",
+}
+_FLOAT = {"fadd": "arith.addf", "max": "arith.maxnumf", "min": "arith.minnumf"}
+_UNORDERED = frozenset({"add", "and", "or", "xor", "max", "min"})
+_ACQUIRE = frozenset({"acquire", "acq_rel"})
+_RELEASE = frozenset({"release", "acq_rel"})
+
+Update = Callable[[Value, Value], Value]
+
+
+def _update_of(kind: str, access: Access) -> Update:
+    if kind == "exch":
+        return lambda old, new: new
+    element = access.kind.element
+    table, lookup = (
+        (_FLOAT, access.arithmetic.binary) if access.kind.is_float else (_INTEGER, integer_function)
+    )
+    function = lookup(table[kind], element) if kind in table else None
+    if function is None:
+        raise Unsupported(f"atomic {kind} of {element}")
+    return function
+
+
+def _turns(places: np.ndarray) -> list[np.ndarray]:
+    """Groups of lanes without a common place; each place's lanes keep their order."""
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    lengths = np.diff(np.r_[starts, len(places)])
+    ranks = np.empty(len(places), np.int64)
+    ranks[order] = np.arange(len(places)) - np.repeat(starts, lengths)
+    if lengths.max() == 1:
+        return [np.arange(len(places))]
+    by_rank = np.argsort(ranks, kind="stable")
+    return np.split(by_rank, np.cumsum(np.bincount(ranks))[:-1])
+
+
+class _Atomic:
+    """One atomic operation, prepared."""
+
+    def __init__(self, operation: Operation, compiler: Compiler) -> None:
+        self.access = access_of(operation, operation.result_types[0], compiler)
+        self.used = compiler.is_used(operation)
+        self.synchronises = self.access.rank == 0
+        self._acquires = self.used and bool(_ACQUIRE & set(operation.words))
+        self._releases = bool(_RELEASE & set(operation.words))
+
+    def lanes(
+        self, chunk: Chunk, number: int, pointer: Pointer, mask: np.ndarray | None
+    ) -> Lanes | None:
+        """Live lanes, after bounds, shadow state and order between programs."""
+        offsets = np.broadcast_to(pointer.offsets, (chunk.count, *self.access.kind.shape))
+        live = writable_lanes(self.access, chunk, number, offsets, mask)
+        if live is None:
+            return None
+        launch, view = chunk.launch, chunk.launch.views[number]
+        self._order(chunk, view, int(live.places[0]))
+        if launch.sanitize:
+            keys = live.select(key_column(self.access, chunk))
+            self._watch(chunk, view, live, keys)
+        return live
+
+    def _watch(self, chunk: Chunk, view: View, live: Lanes, keys: np.ndarray) -> None:
+        sanitizer = chunk.launch.sanitizer
+        initialised = view.argument.allocation.initialised
+        if initialised is not None:
+            missing = np.flatnonzero(~initialised[live.places])
+            if missing.size:
+                offset = int(live.places[missing[0]]) - view.argument.offset
+                key = int(keys[missing[0]])
+                sanitizer.report("uninitialised", view, offset, key, 0, missing.size)
+            initialised[live.places] = True
+        sanitizer.update(view, live.places, keys)
+
+    def _order(self, chunk: Chunk, view: View, place: int) -> None:
+        ordering = chunk.launch.ordering
+        if ordering is None or not self.synchronises:
+            return
+        program, where = int(chunk.programs[0]), (id(view.argument.allocation), place)
+        if self._acquires:
+            ordering.acquire(program, where)
+        if self._releases:
+            ordering.release(program, where)
+            chunk.keys = chunk.launch.sanitizer.key_base(np.array([ordering.epoch(program)]))
+
+
+def _single_argument(pointer: Pointer) -> int:
+    if isinstance(pointer.argument, int):
+        return pointer.argument
+    numbers = np.unique(pointer.argument)
+    if numbers.size > 1:
+        raise Unsupported("one atomic on several arguments at once")
+    return int(numbers[0])
+
+
+@effect("tt.atomic_rmw")
+def build_update(operation: Operation, compiler: Compiler) -> Handler:
+    """Read-modify-write; operands are pointer, value, mask; returns the old elements."""
+    atomic = _Atomic(operation, compiler)
+    access, kind = atomic.access, operation.words[0]
+    update = _update_of(kind, access)
+    ufunc = update if isinstance(update, np.ufunc) and kind in _UNORDERED | {"fadd"} else None
+    direct = ufunc if access.kind.element in ("f32", "f64", "i32", "i64") else None
+
+    def one_by_one(data: np.ndarray, live: Lanes, chosen: Value, stored_as: str) -> Value:
+        old = np.empty(live.places.shape, typed(data, access.kind.element).dtype)
+        target = typed(data, access.kind.element)
+        for turn in _turns(live.places):
+            places = live.places[turn]
+            before = taken(access, data, places, stored_as)
+            old[turn] = target.take(places)
+            after = update(before, access.move(lambda array, turn=turn: array[turn], chosen))
+            target[places] = as_stored(access, target, after, stored_as)
+        return old
+
+    def run(chunk: Chunk, pointer: Pointer, value: Value, mask: np.ndarray | None = None) -> Value:
+        number = _single_argument(pointer)
+        chunk.launch.report.stores += 1
+        live = atomic.lanes(chunk, number, pointer, mask)
+        if live is None:
+            return access.poison("zero").reshape((1,) * (access.rank + 1))
+        allocation = chunk.launch.views[number].argument.allocation
+        data, chosen = allocation.data, access.move(live.select, value)
+        if not atomic.used and direct is not None and data.dtype == chosen.dtype:
+            direct.at(data, live.places, chosen)
+            return None
+        old = one_by_one(data, live, chosen, allocation.element)
+        return _spread(access, chunk, live, old, allocation.element)
+
+    return run
+
+
+def _spread(access: Access, chunk: Chunk, live: Lanes, old: np.ndarray, stored_as: str) -> Value:
+    """Old elements at their lanes of the tile; lanes that took no part hold zero."""
+    shape = (chunk.count, *access.kind.shape)
+    numbers = live.select(np.arange(np.prod(shape)).reshape(shape))
+    tile = np.zeros(int(np.prod(shape)), old.dtype)
+    tile[numbers] = old
+    return taken(access, tile, np.arange(tile.size).reshape(shape), stored_as)
+
+
+@effect("tt.atomic_cas")
+def build_swap(operation: Operation, compiler: Compiler) -> Handler:
+    """Compare-and-swap by bit pattern; operands are pointer, expected, desired."""
+    atomic = _Atomic(operation, compiler)
+    access = atomic.access
+
+    def swap(old: Value, expected: Value, desired: Value) -> Value:
+        equal = old == expected
+        return access.move(lambda a, b: np.where(equal, a, b), desired, old)
+
+    def run(chunk: Chunk, pointer: Pointer, expected: Value, desired: Value) -> Value:
+        number = _single_argument(pointer)
+        chunk.launch.report.stores += 1
+        live = atomic.lanes(chunk, number, pointer, None)
+        if live is None:
+            return access.poison("zero").reshape((1,) * (access.rank + 1))
+        allocation = chunk.launch.views[number].argument.allocation
+        wanted = access.move(live.select, expected)
+        new = access.move(live.select, desired)
+        target = typed(allocation.data, access.kind.element)
+        old = np.empty(live.places.shape, target.dtype)
+        for turn in _turns(live.places):
+            places = live.places[turn]
+            before = taken(access, allocation.data, places, allocation.element)
+            old[turn] = target.take(places)
+            pick = lambda array, turn=turn: array[turn]  # noqa: E731
+            after = swap(before, access.move(pick, wanted), access.move(pick, new))
+            target[places] = as_stored(access, target, after, allocation.element)
+        return _spread(access, chunk, live, old, allocation.element)
+
+    return run

@@ -1,0 +1,129 @@
+"""Integer and boolean operations; all wrap around."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from trivet.simulator.compiler import Compiler
+from trivet.simulator.ir import Operation
+from trivet.simulator.operations.registry import Handler, pure
+from trivet.simulator.values import UNSIGNED
+
+Array = np.ndarray
+Function = Callable[..., Array]
+
+
+def _truncating_division(a: Array, b: Array) -> Array:
+    """Division towards zero; by zero it gives 0, as no lane that is used may do it."""
+    return (a - np.fmod(a, b)) // b
+
+
+def _single_bit(function: Function) -> Function:
+    """Arithmetic of i1, which wraps as any other integer."""
+
+    def wrapped(a: Array, b: Array) -> Array:
+        bits: Array = (function(a.astype(np.int8), b.astype(np.int8)) & 1).astype(np.bool_)
+        return bits
+
+    return wrapped
+
+
+def _unsigned(function: Function) -> Function:
+    def reinterpreted(a: Array, b: Array) -> Array:
+        kind = UNSIGNED[a.dtype]
+        result: Array = function(a.view(kind), b.view(kind))
+        return result if result.dtype == np.bool_ else result.view(a.dtype)
+
+    return reinterpreted
+
+
+def _shift_limit(function: Function) -> Function:
+    """Shift whose amounts are unsigned; NumPy shifts everything out beyond the width."""
+
+    def shifted(a: Array, b: Array) -> Array:
+        width = 8 * a.itemsize
+        out_of_range = (b < 0) | (b >= width)
+        if not out_of_range.any():
+            return function(a, b)
+        return function(a, np.where(out_of_range, width - 1, b).astype(b.dtype))
+
+    return shifted
+
+
+def _multiply_high(a: Array, b: Array) -> Array:
+    if a.itemsize < 8:
+        wide = a.astype(np.uint64) * b.astype(np.uint64)
+        return (wide >> np.uint64(8 * a.itemsize)).astype(a.dtype)
+    low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
+    a_low, a_high, b_low, b_high = a & low, a >> shift, b & low, b >> shift
+    middle = a_high * b_low + (a_low * b_low >> shift)
+    return a_high * b_high + (middle >> shift) + ((a_low * b_high + (middle & low)) >> shift)
+
+
+_BINARY: dict[str, Function] = {
+    "arith.addi": np.add,
+    "arith.subi": np.subtract,
+    "arith.muli": np.multiply,
+    "arith.divsi": _truncating_division,
+    "arith.remsi": np.fmod,
+    "arith.divui": _unsigned(np.floor_divide),
+    "arith.remui": _unsigned(np.remainder),
+    "arith.andi": np.bitwise_and,
+    "arith.ori": np.bitwise_or,
+    "arith.xori": np.bitwise_xor,
+    "arith.maxsi": np.maximum,
+    "arith.minsi": np.minimum,
+    "arith.maxui": _unsigned(np.maximum),
+    "arith.minui": _unsigned(np.minimum),
+    "arith.shli": np.left_shift,
+    "arith.shrsi": _shift_limit(np.right_shift),
+    "arith.shrui": _unsigned(np.right_shift),
+    "tt.mulhiui": _unsigned(_multiply_high),
+}
+
+_ON_BITS = frozenset({"arith.addi", "arith.subi", "arith.muli"})
+
+_ORDER: dict[str, Function] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "slt": np.less,
+    "sle": np.less_equal,
+    "sgt": np.greater,
+    "sge": np.greater_equal,
+    "ult": _unsigned(np.less),
+    "ule": _unsigned(np.less_equal),
+    "ugt": _unsigned(np.greater),
+    "uge": _unsigned(np.greater_equal),
+}
+
+
+def integer_function(name: str, element: str) -> Function | None:
+    """Array function of an integer operation of two operands, None when there is none."""
+    function = _BINARY.get(name)
+    if function is not None and element == "i1" and name in _ON_BITS:
+        return _single_bit(function)
+    return function
+
+
+@pure(*_BINARY)
+def build_binary(operation: Operation, compiler: Compiler) -> Handler:
+    """Integer operation of two operands."""
+    return integer_function(operation.name, operation.result_types[0].element) or np.add
+
+
+@pure("arith.cmpi")
+def build_compare(operation: Operation, compiler: Compiler) -> Handler:
+    """Integer comparison; signed predicates of i1 order true below false."""
+    predicate = operation.words[0]
+    if operation.operand_types[0].element == "i1" and predicate[0] == "s":
+        order = _ORDER[predicate]
+        return lambda a, b: order(-a.astype(np.int8), -b.astype(np.int8))
+    return _ORDER[predicate]
+
+
+@pure("math.absi")
+def build_absolute(operation: Operation, compiler: Compiler) -> Handler:
+    """Absolute value; the smallest integer stays itself."""
+    return np.abs
