@@ -62,6 +62,13 @@ class Case:
         everyday = all(recipe.kind not in _HARD for recipe in self.recipes.values())
         return everyday and not self.plants and self.relation is None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nobody could refuse it: dense, whole, no dim 0, no argument left out."""
+        recipes = self.recipes.values()
+        dense = all(recipe.layout == "dense" and recipe.share == "apart" for recipe in recipes)
+        return dense and all(self.dims.values()) and not any(recipe.absent for recipe in recipes)
+
     def to_json(self) -> str:
         """The case as JSON, keys sorted, equal cases equal text."""
         return json.dumps(asdict(self), sort_keys=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeVar, overload
 
 from trivet.oracles._precision import Precision
@@ -110,9 +111,25 @@ class Contract:
         """Whether ``law`` must hold to the bit."""
         return law in self.exact_laws
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> Mapping[str, Tensor]:
         """The tensor arguments, in order."""
+        return self._tensors
+
+    @cached_property
+    def _tensors(self) -> Mapping[str, Tensor]:
         return {name: arg for name, arg in self.args.items() if isinstance(arg, Tensor)}
+
+    @cached_property
+    def delicate(self) -> tuple[tuple[str, str], ...]:
+        """The (argument, dtype) whose domain some sizes cannot meet: one dtype per storage type."""
+        found: dict[tuple[str, str], str] = {}
+        for name, tensor in self.tensors().items():
+            for dtype in self.dtypes():
+                storage = self.storage_of(name, dtype)
+                domain = tensor.domain_at(storage)
+                if tensor.role != "out" and (domain.structured or domain.names):
+                    found.setdefault((name, storage.name), dtype)
+        return tuple((name, dtype) for (name, _), dtype in found.items())
 
     def written_arguments(self) -> tuple[str, ...]:
         """The arguments declared out or inout, in order."""

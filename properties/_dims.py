@@ -120,7 +120,10 @@ def obstacles(
         return found
     known = numbers(contract, dims, settle_scalars(contract, dims, wishes))
     for name, tensor in contract.tensors().items():
-        found.extend(_tensor_obstacles(contract, name, tensor, known))
+        found.extend(_shape_obstacles(name, tensor, known))
+    if not found:
+        for name, dtype in contract.delicate:
+            found.extend(_domain_obstacles(contract, name, dtype, known))
     return found
 
 
@@ -139,32 +142,37 @@ def _scalar_obstacles(contract: "Contract", dims: Mapping[str, int]) -> Iterable
         known[name] = lo
 
 
-def _tensor_obstacles(
-    contract: "Contract", name: str, tensor: Tensor, known: Mapping[str, Number]
+def _shape_obstacles(name: str, tensor: Tensor, known: Mapping[str, Number]) -> Iterable[Obstacle]:
+    for terms in tensor.shapes:
+        for term in terms:
+            if term.text in known:
+                continue
+            try:
+                size = term.whole(known)
+            except DomainError as error:
+                yield Obstacle(f"argument {name}: {error}", term.names)
+                continue
+            if size < 0:
+                text = f"argument {name}: its dim {term} would be {size}"
+                yield Obstacle(text, term.names)
+
+
+def _domain_obstacles(
+    contract: "Contract", name: str, dtype: str, known: Mapping[str, Number]
 ) -> Iterable[Obstacle]:
+    tensor, storage = contract.tensors()[name], contract.storage_of(name, dtype)
+    domain = tensor.domain_at(storage)
     for which, terms in enumerate(tensor.shapes):
-        used = frozenset[str]().union(*(term.names for term in terms))
+        shape = shape_of(tensor, which, known)
+        if 0 in shape and not domain.structured:
+            continue  # an array without elements meets every elementwise domain
         try:
-            shape = shape_of(tensor, which, known)
+            text = domain.obstacle(shape, known, storage)
         except DomainError as error:
-            yield Obstacle(f"argument {name}: {error}", used)
-            continue
-        if any(size < 0 for size in shape):
-            yield Obstacle(f"argument {name}: its shape {shape} has a negative size", used)
-            continue
-        if tensor.role == "out":
-            continue
-        for dtype in contract.dtypes():
-            storage = contract.storage_of(name, dtype)
-            domain = tensor.domain_at(storage)
-            text = domain.obstacle(shape, known, storage) if _drawn(shape, domain) else None
-            if text is not None:
-                yield Obstacle(f"argument {name}: {text}", used | domain.names)
-
-
-def _drawn(shape: tuple[int, ...], domain: object) -> bool:
-    """Whether the domain has anything to say: an empty array meets every elementwise one."""
-    return bool(getattr(domain, "structured", False)) or 0 not in shape
+            text = str(error)
+        if text is not None:
+            used = frozenset[str]().union(*(term.names for term in terms))
+            yield Obstacle(f"argument {name}: {text}", used | domain.names)
 
 
 def base_dims(contract: "Contract", names: Iterable[str]) -> list[str]:

@@ -168,6 +168,11 @@ def _check_reference(contract: "Contract", owner: str, dtypes: tuple[str, ...] |
 
 def _check_range(contract: "Contract", owner: str, tensor: Tensor) -> None:
     domain = tensor.domain
+    if domain is not None and not domain.names and not domain.structured:
+        for dtype in tensor.dtypes if isinstance(tensor.dtypes, tuple) else ():
+            text = domain.obstacle((1,), {}, DTYPES[dtype])
+            if text is not None:
+                raise ValueError(f"{owner}: {text}: widen its domain or change its dtypes")
     if not isinstance(domain, Integers) or domain.sentinel is None:
         return
     mark = domain.sentinel.constant
