@@ -142,7 +142,7 @@ def step_backward(
     if h.numel():
         grid = (triton.cdiv(B, block_rows), triton.cdiv(H, block_channels))
         sizes = (B, x.shape[1], H, block_rows, block_channels, block_k)
-        _local_kernel[grid](g, x, h, dt, W_in, W_rec, b, tau, *local, *sizes)
+        _local_kernel[grid](g, x, h, dt, W_in, W_rec, b, tau, *local, *sizes, num_warps=2)
     return reduce_gradients(local, x, h, W_in, W_rec, (block_rows, block_channels, block_k), parts)
 
 
@@ -181,5 +181,7 @@ def step_per_branch_backward(
     if h.numel() and slots.numel():
         grid = (triton.cdiv(B, block_rows), N)
         sizes = (B, x.shape[1], H, M, block_rows, block_channels, block_k)
-        _local_per_branch_kernel[grid](g, x, h, dt, W_in, W_rec, b, tau, slots, *local, *sizes)
+        _local_per_branch_kernel[grid](
+            g, x, h, dt, W_in, W_rec, b, tau, slots, *local, *sizes, num_warps=2
+        )
     return reduce_gradients(local, x, h, W_in, W_rec, (block_rows, block_channels, block_k), parts)

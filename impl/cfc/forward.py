@@ -194,7 +194,7 @@ def step(
     if out.numel():
         grid = (triton.cdiv(B, block_rows), triton.cdiv(H, block_channels))
         blocks = (block_rows, block_channels, block_k)
-        _step_kernel[grid](x, h, dt, W_in, W_rec, b, tau, out, B, D, H, *blocks)
+        _step_kernel[grid](x, h, dt, W_in, W_rec, b, tau, out, B, D, H, *blocks, num_warps=2)
     return out
 
 
@@ -236,7 +236,9 @@ def step_per_branch(
     if out.numel() and slots.numel():
         grid = (triton.cdiv(B, block_rows), N)
         sizes = (B, D, H, M, block_rows, block_channels, block_k)
-        _step_per_branch_kernel[grid](x, h, dt, W_in, W_rec, b, tau, slots, out, *sizes)
+        _step_per_branch_kernel[grid](
+            x, h, dt, W_in, W_rec, b, tau, slots, out, *sizes, num_warps=2
+        )
 
 
 def _check_apart(out: torch.Tensor, **others: torch.Tensor) -> None:

@@ -198,12 +198,14 @@ def reduce_gradients(
         rows = triton.cdiv(B, min(parts, triton.cdiv(B, block_rows)))
         partials = h.new_empty((triton.cdiv(B, rows), sums.numel()))
         grid = (triton.cdiv(H, block_channels), tiles, partials.shape[0])
-        _batch_partials_kernel[grid](dpre, tau_terms, x, h, partials, B, D, H, rows, *blocks)
+        _batch_partials_kernel[grid](
+            dpre, tau_terms, x, h, partials, B, D, H, rows, *blocks, num_warps=2
+        )
         _batch_sums_kernel[(triton.cdiv(sums.numel(), BLOCK_SUMS),)](
             partials, sums, partials.shape[0], sums.numel(), BLOCK_SUMS, num_warps=1
         )
         _input_gradients_kernel[(triton.cdiv(B, block_rows), tiles)](
-            dpre, kept, W_in, W_rec, dx, dh, B, D, H, *blocks
+            dpre, kept, W_in, W_rec, dx, dh, B, D, H, *blocks, num_warps=2
         )
     return {
         "x": dx,

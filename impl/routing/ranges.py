@@ -123,7 +123,7 @@ def bucket_iqr(
     bucket_of: torch.Tensor,
     N: int,
     *,
-    block_channels: int = 16,
+    block_channels: int = 4,
     block_others: int = 128,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the quartiles q1, q3 (N,) float32 of tau (H,) float32 within each bucket.

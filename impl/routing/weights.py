@@ -63,7 +63,8 @@ def _grad_mask_apply_kernel(
     entry = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     live = entry < size
     kept = tl.load(mask + entry, mask=live, other=0.0) == 1.0
-    tl.store(masked + entry, tl.load(grad + entry, mask=kept, other=0.0), mask=live)
+    value = tl.load(grad + entry, mask=live, other=0.0)
+    tl.store(masked + entry, tl.where(kept, value, 0.0), mask=live)
 
 
 def heads_compact(
