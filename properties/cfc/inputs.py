@@ -1,0 +1,196 @@
+"""Domains, bad inputs and comparisons that the contracts of the CfC cell share."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from trivet import Precision, Tensor, log_uniform, partition, reals, sizes
+from trivet.impl.routing import RoutingRecord
+from trivet.oracles._evaluate import evaluate
+from trivet.properties.routing.inputs import with_odd_rows_reversed, zero_record
+from trivet.simulator.executors import Simulator
+
+Array = NDArray[Any]
+Rerun = Any
+BadCase = Callable[..., dict[str, object]]
+
+CELL = {"B": sizes(0, 6), "D": sizes(0, 300), "H": sizes(1, 300, production=128)}
+TABLE = {"N": sizes(1, 9, production=5), "M": sizes(1, "H+3", production=28)}
+STATE = Tensor("B H", domain=reals(-4, 4))
+# Weights whose sums of 600 terms seldom saturate tanh: a saturated one hides what is lost.
+WEIGHTS = reals(-0.125, 0.125)
+ARGS = {
+    "x": Tensor("B D", domain=reals(-8, 8)),
+    "h": STATE,
+    "dt": Tensor("B", domain=log_uniform(1e-7, 1e7, zero=True)),
+    "W_in": Tensor("H D", domain=WEIGHTS),
+    "W_rec": Tensor("H H", domain=WEIGHTS),
+    "b": Tensor("H", domain=reals(-2, 2)),
+    "tau": Tensor("H", domain=log_uniform(1e-3, 1e4)),
+}
+# The bare kernels accept any table of disjoint entries: channels in none, slots left out anywhere.
+SLOTS = Tensor(
+    "N M", dtypes=("int32",), domain=partition("H", total=False).map(with_odd_rows_reversed)
+)
+
+# ------------------------------------------------------------------------------ bad inputs
+
+
+def x_in_float64(x: torch.Tensor) -> dict[str, object]:
+    """Features of another dtype."""
+    return {"x": x.double()}
+
+
+def h_in_bfloat16(h: torch.Tensor) -> dict[str, object]:
+    """A state of another dtype."""
+    return {"h": h.bfloat16()}
+
+
+def W_rec_on_another_device(W_rec: torch.Tensor) -> dict[str, object]:
+    """Weights that lie elsewhere."""
+    return {"W_rec": W_rec.to("meta")}
+
+
+def x_of_another_rank(x: torch.Tensor) -> dict[str, object]:
+    """Features with an axis too many."""
+    return {"x": x[None]}
+
+
+def W_in_of_another_width(W_in: torch.Tensor) -> dict[str, object]:
+    """Weights for one feature more."""
+    return {"W_in": torch.zeros(W_in.shape[0], W_in.shape[1] + 1)}
+
+
+def b_too_long(b: torch.Tensor) -> dict[str, object]:
+    """A bias for one channel more."""
+    return {"b": torch.zeros(len(b) + 1)}
+
+
+def dt_for_another_batch(dt: torch.Tensor) -> dict[str, object]:
+    """Time steps for one row more."""
+    return {"dt": torch.ones(len(dt) + 1)}
+
+
+def filled(argument: str, value: float) -> BadCase:
+    """A case that fills ``argument``, tau or dt, with one bad value."""
+
+    def tau_filled(tau: torch.Tensor) -> dict[str, object]:
+        return {"tau": torch.full_like(tau, value)}
+
+    def dt_filled(dt: torch.Tensor) -> dict[str, object]:
+        return {"dt": torch.full_like(dt, value)}
+
+    case = {"tau": tau_filled, "dt": dt_filled}[argument]
+    case.__name__ = f"{argument} of {value}"
+    return case
+
+
+BAD_CELL = (
+    (TypeError, "x", x_in_float64),
+    (TypeError, "h", h_in_bfloat16),
+    (ValueError, "W_rec", W_rec_on_another_device),
+    (ValueError, "x", x_of_another_rank),
+    (ValueError, "W_in", W_in_of_another_width),
+    (ValueError, "b", b_too_long),
+    (ValueError, "dt", dt_for_another_batch),
+    *((ValueError, "tau", filled("tau", bad)) for bad in (np.nan, 0.0, -1.0, np.inf)),
+    *((ValueError, "dt", filled("dt", bad)) for bad in (np.nan, -1.0, np.inf)),
+)
+
+
+def record_of_zeros(h: torch.Tensor, table: torch.Tensor) -> dict[str, object]:
+    """A routing record that was built and never filled."""
+    return {"table": zero_record(h.shape[1], table.shape[0], table.shape[1])}
+
+
+def record_whose_table_lacks_a_channel(h: torch.Tensor) -> dict[str, object]:
+    """A routing record whose table is no partition."""
+    record = one_bucket(h.shape[1])
+    record.table[0, 0] = -1
+    return {"table": record}
+
+
+def record_of_other_channels(h: torch.Tensor) -> dict[str, object]:
+    """A routing record of a model that is one channel larger."""
+    return {"table": one_bucket(h.shape[1] + 1)}
+
+
+def table_naming_a_channel_twice(table: torch.Tensor) -> dict[str, object]:
+    """Branches that would write the same channel."""
+    return {"table": torch.zeros((table.shape[0], 2), dtype=torch.int32)}
+
+
+def table_naming_a_channel_too_large(h: torch.Tensor) -> dict[str, object]:
+    """A channel that does not exist."""
+    return {"table": torch.full((1, 1), h.shape[1], dtype=torch.int32)}
+
+
+def table_in_int64(table: torch.Tensor) -> dict[str, object]:
+    """A table of another dtype."""
+    return {"table": table.long()}
+
+
+def one_bucket(channels: int) -> RoutingRecord:
+    """A whole record with every channel in one bucket."""
+    return RoutingRecord(
+        bucket_of=torch.zeros(channels, dtype=torch.int32),
+        size=torch.tensor([channels], dtype=torch.int32),
+        offset=torch.zeros(1, dtype=torch.int32),
+        table=torch.arange(channels, dtype=torch.int32)[None].clone(),
+        lo=torch.zeros(1),
+        hi=torch.ones(1),
+        version=1,
+    )
+
+
+BAD_TABLE = (
+    (ValueError, "size", record_of_zeros),
+    (ValueError, "table", record_whose_table_lacks_a_channel),
+    (ValueError, "bucket_of", record_of_other_channels),
+    (ValueError, "table", table_naming_a_channel_twice),
+    (ValueError, "table", table_naming_a_channel_too_large),
+    (TypeError, "table", table_in_int64),
+)
+
+# ------------------------------------------------------------------------------ comparisons
+
+
+def interval(oracle: Callable[..., object], **arguments: Any) -> tuple[Array, Array]:
+    """The oracle's value and error, float64, at other arguments than the law's own."""
+    value = evaluate(oracle, arguments, precision=Precision())[0]
+    assert value.error is not None
+    return value.value, value.error
+
+
+def on_simulator(kernel: Callable[..., Any], **arguments: Array) -> tuple[Array, ...]:
+    """What another host function of this family returns for float32 and int32 arguments."""
+    tensors = {
+        name: torch.from_numpy(np.ascontiguousarray(a, "f4" if a.dtype.kind == "f" else "i4"))
+        for name, a in arguments.items()
+    }
+    run = Simulator().run(kernel, tensors)
+    assert run.error is None, f"{kernel.__name__} raised {run.error}"
+    return tuple(
+        output.numpy().astype(np.float64)
+        for output in run.outputs
+        if isinstance(output, torch.Tensor)
+    )
+
+
+def served_channels(table: Array, channels: int) -> Array:
+    """Which channels are in some bucket, bool (H,)."""
+    return np.isin(np.arange(channels), table)
+
+
+def shuffled(channels: int) -> Array:
+    """A permutation of the channels without fixed structure, the same for equal sizes."""
+    return np.random.default_rng(channels).permutation(channels)
+
+
+def renamed(table: Array, order: Array) -> Array:
+    """The table when new channel i is the old channel order[i]."""
+    place = np.argsort(order)
+    return np.where(table >= 0, place[np.maximum(table, 0)], -1)
