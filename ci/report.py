@@ -71,6 +71,7 @@ def print_faults(document: Document, unproved: Iterable[str], console: Console) 
 def print_contracts(found: "Iterable[Found]", console: Console) -> None:
     """Print one row per contract."""
     from trivet.ci.gate import laws_of
+    from trivet.ci.show import relative
 
     table = _table("contract", "dtypes", "laws", "faults", "where")
     for item in found:
@@ -80,7 +81,7 @@ def print_contracts(found: "Iterable[Found]", console: Console) -> None:
             " ".join(contract.dtypes()),
             str(len(laws_of(contract)) - len(contract.removed)),
             str(len(contract.faults)),
-            f"{item.path}:{item.variable}",
+            f"{relative(item.path)}:{item.variable}",
         )
     console.print(table)
 
