@@ -146,10 +146,8 @@ def iqr_double_widen_scalar(
     index: tuple[int, ...], output: str, lo: Sequence[float], hi: Sequence[float], k: int
 ) -> Any:
     """One end of one range."""
-    factor = mpmath.mpf(1)
-    if index[0] == k:
-        factor = mpmath.mpf("0.5") if output == "lo" else mpmath.mpf(2)
-    return factor * mpmath.mpf(float((lo if output == "lo" else hi)[index[0]]))
+    end, factor = {"new_lo": (lo, "0.5"), "new_hi": (hi, "2")}[output]
+    return mpmath.mpf(float(end[index[0]])) * mpmath.mpf(factor if index[0] == k else "1")
 
 
 def tau_clamp(m: Any, tau: Any, bucket_of: Any, lo: Any, hi: Any) -> Any:

@@ -77,7 +77,7 @@ CASES: dict[str, tuple[Any, Any, Arguments, tuple[str, ...]]] = {
         routing.iqr_double_widen,
         routing.iqr_double_widen_scalar,
         {"lo": np.array([0.5, 0.0, 2.0]), "hi": np.array([0.75, np.inf, 3.0]), "k": 2},
-        ("lo", "hi"),
+        ("new_lo", "new_hi"),
     ),
     "tau_clamp": (
         routing.tau_clamp,

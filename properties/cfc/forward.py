@@ -72,8 +72,8 @@ def two_half_steps_equal_one(
     once = rerun(h=h, dt=dt, **rest)
     steps = ({**half, "h": h}, {**half, "h": middle}, {**rest, "dt": dt, "h": h})
     # The second half step passes an error of the first one on, times decay <= 1.
-    bounds = [interval(oracles.step, **step)[1] for step in steps]
-    near(twice, once, sum(bounds), "h' after two half steps")
+    bounds = np.stack([interval(oracles.step, **step)[1] for step in steps])
+    near(twice, once, bounds.sum(axis=0), "h' after two half steps")
 
 
 @cfc_step.law

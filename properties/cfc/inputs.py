@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from trivet import Precision, Tensor, log_uniform, partition, reals, sizes
 from trivet.impl.routing import RoutingRecord
 from trivet.oracles._evaluate import evaluate
-from trivet.properties.routing.inputs import with_odd_rows_reversed, zero_record
+from trivet.properties.routing.inputs import BadCase, bad_tau, with_odd_rows_reversed, zero_record
 from trivet.simulator.executors import Simulator
 
 Array = NDArray[Any]
 Rerun = Any
-BadCase = Callable[..., dict[str, object]]
 
 CELL = {"B": sizes(0, 6), "D": sizes(0, 300), "H": sizes(1, 300, production=128)}
 TABLE = {"N": sizes(1, 9, production=5), "M": sizes(1, "H+3", production=28)}
@@ -74,18 +73,14 @@ def dt_for_another_batch(dt: torch.Tensor) -> dict[str, object]:
     return {"dt": torch.ones(len(dt) + 1)}
 
 
-def filled(argument: str, value: float) -> BadCase:
-    """A case that fills ``argument``, tau or dt, with one bad value."""
-
-    def tau_filled(tau: torch.Tensor) -> dict[str, object]:
-        return {"tau": torch.full_like(tau, value)}
+def bad_dt(value: float) -> BadCase:
+    """A case that fills dt with one bad value."""
 
     def dt_filled(dt: torch.Tensor) -> dict[str, object]:
         return {"dt": torch.full_like(dt, value)}
 
-    case = {"tau": tau_filled, "dt": dt_filled}[argument]
-    case.__name__ = f"{argument} of {value}"
-    return case
+    dt_filled.__name__ = f"dt of {value}"
+    return dt_filled
 
 
 BAD_CELL = (
@@ -96,8 +91,8 @@ BAD_CELL = (
     (ValueError, "W_in", W_in_of_another_width),
     (ValueError, "b", b_too_long),
     (ValueError, "dt", dt_for_another_batch),
-    *((ValueError, "tau", filled("tau", bad)) for bad in (np.nan, 0.0, -1.0, np.inf)),
-    *((ValueError, "dt", filled("dt", bad)) for bad in (np.nan, -1.0, np.inf)),
+    *((ValueError, "tau", bad_tau(bad)) for bad in (np.nan, 0.0, -1.0, np.inf)),
+    *((ValueError, "dt", bad_dt(bad)) for bad in (np.nan, -1.0, np.inf)),
 )
 
 
@@ -161,6 +156,7 @@ BAD_TABLE = (
 def interval(oracle: Callable[..., object], **arguments: Any) -> tuple[Array, Array]:
     """The oracle's value and error, float64, at other arguments than the law's own."""
     value = evaluate(oracle, arguments, precision=Precision())[0]
+    assert value is not None
     assert value.error is not None
     return value.value, value.error
 

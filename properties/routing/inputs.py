@@ -1,5 +1,6 @@
 """Domains and bad inputs that the contracts of bucket routing share."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from trivet import Tensor, integers, log_uniform, sizes
 from trivet.impl.routing import RoutingRecord
 
 Array = NDArray[Any]
+BadCase = Callable[..., dict[str, object]]
 
 BUCKETS = {"N": sizes(1, 9, production=5)}
 CHANNELS = {"H": sizes(1, 300, production=128)}
@@ -41,16 +43,28 @@ def floats(*values: float) -> torch.Tensor:
     return torch.tensor(values)
 
 
-BAD_TAU = (
-    (ValueError, "tau", {"tau": floats(1.0, float("nan"))}),
-    (ValueError, "tau", {"tau": floats(1.0, 0.0)}),
-    (ValueError, "tau", {"tau": floats(-1.0, 1.0)}),
-    (ValueError, "tau", {"tau": floats(1.0, float("inf"))}),
-)
-MISSHAPEN_TAU = (
-    (TypeError, "tau", {"tau": floats(1.0, 2.0).double()}),
-    (ValueError, "tau", {"tau": floats(1.0, 2.0)[:, None]}),
-)
+def bad_tau(value: float) -> BadCase:
+    """A case that fills tau with one bad value."""
+
+    def tau_filled(tau: torch.Tensor) -> dict[str, object]:
+        return {"tau": torch.full_like(tau, value)}
+
+    tau_filled.__name__ = f"tau of {value}"
+    return tau_filled
+
+
+def tau_in_float64(tau: torch.Tensor) -> dict[str, object]:
+    """Time constants of another dtype."""
+    return {"tau": tau.double()}
+
+
+def tau_as_a_column(tau: torch.Tensor) -> dict[str, object]:
+    """Time constants of another rank."""
+    return {"tau": tau[:, None]}
+
+
+BAD_TAU = tuple((ValueError, "tau", bad_tau(bad)) for bad in (np.nan, 0.0, -1.0, np.inf))
+MISSHAPEN_TAU = ((TypeError, "tau", tau_in_float64), (ValueError, "tau", tau_as_a_column))
 
 
 def bucket_beyond_the_last(bucket_of: torch.Tensor, N: int) -> dict[str, object]:

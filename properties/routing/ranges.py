@@ -38,7 +38,8 @@ routing_bucket_iqr = Contract(
     raises=(
         (ValueError, "bucket_of", bucket_beyond_the_last),
         *BAD_OWNERS,
-        *((kind, text, case) for kind, text, case in BAD_TAU),
+        *BAD_TAU,
+        *MISSHAPEN_TAU,
     ),
 )
 
@@ -169,7 +170,7 @@ routing_tau_clamp = Contract(
         (ValueError, "lo", lo_above_hi),
         (ValueError, "bucket_of", clamp_to_a_bucket_beyond_the_last),
         *BAD_OWNERS,
-        *((kind, text, case) for kind, text, case in MISSHAPEN_TAU),
+        *MISSHAPEN_TAU,
     ),
 )
 
