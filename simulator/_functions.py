@@ -72,7 +72,8 @@ def _log_gamma(x: float) -> float:
 
 def _round_half_away(x: np.ndarray) -> np.ndarray:
     whole = np.trunc(x)
-    return whole + np.copysign(np.abs(x - whole) >= 0.5, x)
+    rounded: np.ndarray = whole + np.copysign(np.abs(x - whole) >= 0.5, x)
+    return rounded
 
 
 EXACT_UNARY: dict[str, Function] = {
@@ -187,7 +188,7 @@ COMPARISONS: dict[str, Function] = {
 
 def _odd_sum(product: np.ndarray, c: np.ndarray) -> np.ndarray:
     """``product + c`` in float64, rounded to odd: a second rounding then rounds correctly."""
-    total = product + c
+    total: np.ndarray = product + c
     part = total - product
     error = (product - (total - part)) + (c - part)
     inexact = (error != 0) & np.isfinite(total)
@@ -196,7 +197,8 @@ def _odd_sum(product: np.ndarray, c: np.ndarray) -> np.ndarray:
     bits = total.view(np.int64)
     even = inexact & ((bits & 1) == 0)
     towards = np.where((error > 0) == (total > 0), 1, -1)
-    return np.where(even, bits + towards, bits).view(np.float64)
+    odd: np.ndarray = np.where(even, bits + towards, bits).view(np.float64)
+    return odd
 
 
 def fma_float32(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -212,14 +214,16 @@ def fma_float64(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     total = high + c
     part = total - high
     error = (high - (total - part)) + (c - part)
-    result = total + (error + low)
+    result: np.ndarray = total + (error + low)
     return np.where(np.isfinite(result), result, total)
 
 
 def _product_error(a: np.ndarray, b: np.ndarray, product: np.ndarray) -> np.ndarray:
     a_high, a_low = _halves(a)
     b_high, b_low = _halves(b)
-    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    cross = (a_high * b_high - product) + a_high * b_low + a_low * b_high
+    error: np.ndarray = cross + a_low * b_low
+    return error
 
 
 def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

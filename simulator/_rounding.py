@@ -81,7 +81,8 @@ def _saturating(element: str) -> Callable[[np.ndarray], np.ndarray]:
 
     def narrow(value: np.ndarray) -> np.ndarray:
         bounded = np.clip(value, -largest, largest)
-        return bounded.astype(kind).astype(np.float32)
+        rounded: np.ndarray = bounded.astype(kind).astype(np.float32)
+        return rounded
 
     return narrow
 
@@ -114,4 +115,5 @@ def to_bits(value: np.ndarray, element: str) -> np.ndarray:
 def from_bits(value: np.ndarray, element: str) -> np.ndarray:
     """Carried values of bit patterns in the format ``element``."""
     stored = np.ascontiguousarray(value).view(STORAGE[element]).reshape(value.shape)
-    return stored.astype(CARRIER[element])
+    carried: np.ndarray = stored.astype(CARRIER[element])
+    return carried

@@ -238,7 +238,8 @@ def _watch_read(
 def key_column(access: Access, chunk: Chunk) -> np.ndarray:
     """Shadow keys of the programs at this site, as a column over the tile."""
     keys = chunk.keys + chunk.keys.dtype.type(access.number)
-    return keys.reshape((-1,) + (1,) * access.rank)
+    column: np.ndarray = keys.reshape((-1,) + (1,) * access.rank)
+    return column
 
 
 def _watch_initialised(

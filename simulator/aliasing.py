@@ -73,8 +73,12 @@ def _flows(operation: Operation) -> list[tuple[list[str], list[str]]]:
     if operation.name == "scf.while":
         before, after = regions[0][0], regions[1][0]
         forwarded = _last(before).operands[1:]
-        carried = [(before.arguments, operands), (before.arguments, _last(after).operands)]
-        return [*carried, (results, forwarded), (after.arguments, forwarded)]
+        return [
+            (before.arguments, operands),
+            (before.arguments, _last(after).operands),
+            (after.arguments, forwarded),
+            (results, forwarded),
+        ]
     return [([result], [operand]) for result in results for operand in operands]
 
 

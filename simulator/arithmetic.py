@@ -34,7 +34,11 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def constant(self, value: float, element: str) -> Value:
-        """Zero-dimensional value of a constant or a float argument."""
+        """Zero-dimensional value of a constant of the source."""
+
+    def argument(self, value: float, element: str) -> Value:
+        """Zero-dimensional value of a float argument of the launch."""
+        return self.constant(value, element)
 
     @abstractmethod
     def load(self, stored: Any, element: str) -> Value:
@@ -107,7 +111,8 @@ def fold_halves(function: Function, value: np.ndarray, axis: int) -> np.ndarray:
         if extent % 2:
             folded = np.concatenate([folded, value[(*head, slice(2 * half, extent))]], axis)
         value, extent = folded, folded.shape[axis]
-    return value[(*head, 0)]
+    index = (*head, slice(0, 1))
+    return value[index].reshape(value.shape[:axis] + value.shape[axis + 1 :])
 
 
 class Native(Arithmetic):
@@ -161,11 +166,12 @@ class Native(Arithmetic):
         narrow = self._round(element)
         carrier = _rounding.CARRIER[element]
 
-        def rounded(*values: np.ndarray) -> np.ndarray:
+        def once(*values: np.ndarray) -> np.ndarray:
             wide = function(*(value.astype(np.float64) for value in values))
-            return narrow(wide.astype(carrier))
+            rounded: np.ndarray = narrow(wide.astype(carrier))
+            return rounded
 
-        return rounded
+        return once
 
     def fma(self, element: str) -> Function:
         """Rounded once."""
@@ -257,7 +263,8 @@ class AsInterpreter(Native):
         """``np.matmul``, then the accumulator."""
 
         def product(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-            return np.matmul(_contiguous(a), _contiguous(b), dtype=c.dtype) + c
+            total: np.ndarray = np.matmul(_contiguous(a), _contiguous(b), dtype=c.dtype) + c
+            return total
 
         return product
 
@@ -292,6 +299,10 @@ class Shadow(Arithmetic):
         """The shortest decimal that rounds to a float32 constant."""
         if element == "f32" and float(np.float32(value)) == value:
             value = float(np.format_float_scientific(np.float32(value), unique=True))
+        return np.asarray(value, np.float64)
+
+    def argument(self, value: float, element: str) -> Value:
+        """The Python value, as it was passed."""
         return np.asarray(value, np.float64)
 
     def load(self, stored: Any, element: str) -> Value:

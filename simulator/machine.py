@@ -129,7 +129,7 @@ class Machine:
                 values.append(Pointer(pointers, np.zeros(1, np.int64)))
                 pointers += 1
             elif kind.is_float:
-                constant = self._arithmetic.constant(float(item), kind.element)
+                constant = self._arithmetic.argument(float(item), kind.element)
                 values.append(self._arithmetic.map(lambda array: array.reshape(1), constant))
             else:
                 values.append(_integer(int(item), kind.element))

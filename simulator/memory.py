@@ -74,7 +74,8 @@ class View:
             return beyond if beyond.any() else None
         if beyond.any():
             holes = ~self.valid.take(np.where(beyond, 0, places)) if self.extent else beyond
-            return beyond | holes
+            outside: np.ndarray = beyond | holes
+            return outside
         holes = ~self.valid.take(places)
         return holes if holes.any() else None
 

@@ -17,18 +17,18 @@ _ALIAS = re.compile(r"(#loc\d*) = loc\((.*)\)$")
 _FUNCTION = re.compile(r'tt\.func (?:(?:public|private) )?@("[^"]+"|[\w.$<>,-]+)\(')
 _LABEL = re.compile(r"(\^\w+)(?:\((.*)\))?:")
 _TERMINATORS = frozenset(
-    [
-        "scf.yield",
-        "scf.condition",
-        "tt.return",
-        "tt.reduce.return",
-        "tt.scan.return",
+    {
         "cf.br",
         "cf.cond_br",
-        "tt.map_elementwise.return",
         "llvm.unreachable",
+        "scf.condition",
+        "scf.yield",
+        "tt.map_elementwise.return",
+        "tt.reduce.return",
+        "tt.return",
+        "tt.scan.return",
         "ub.unreachable",
-    ]
+    }
 )
 _CONTINUES = ("} else {", "} do {", "}, {")
 

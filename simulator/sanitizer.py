@@ -289,4 +289,7 @@ class Sanitizer:
 
 def _same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     pattern = f"u{a.dtype.itemsize}"
-    return np.ascontiguousarray(a).view(pattern) == np.ascontiguousarray(b).view(pattern)
+    same: np.ndarray = np.ascontiguousarray(a).view(pattern) == np.ascontiguousarray(b).view(
+        pattern
+    )
+    return same

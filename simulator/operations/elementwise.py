@@ -7,40 +7,13 @@ from trivet.simulator.compiler import Compiler
 from trivet.simulator.ir import Operation
 from trivet.simulator.operations.registry import Handler, Unsupported, pure
 
-_UNARY = frozenset(
-    [
-        "absf",
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atanh",
-        "cbrt",
-        "ceil",
-        "cos",
-        "cosh",
-        "erf",
-        "erfc",
-        "exp",
-        "exp2",
-        "expm1",
-        "floor",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "round",
-        "roundeven",
-        "rsqrt",
-        "sin",
-        "sinh",
-        "sqrt",
-        "tan",
-        "tanh",
-        "trunc",
-    ]
+# fmt: off
+_UNARY = (
+    "absf", "acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "ceil", "cos", "cosh",
+    "erf", "erfc", "exp", "exp2", "expm1", "floor", "log", "log10", "log1p", "log2", "round",
+    "roundeven", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 )
+# fmt: on
 
 
 @pure(*(name for name in (*BINARY, *WIDE_BINARY) if "." in name))

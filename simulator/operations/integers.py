@@ -17,7 +17,8 @@ Function = Callable[..., Array]
 
 def _truncating_division(a: Array, b: Array) -> Array:
     """Division towards zero; by zero it gives 0, as no lane that is used may do it."""
-    return (a - np.fmod(a, b)) // b
+    quotient: Array = (a - np.fmod(a, b)) // b
+    return quotient
 
 
 def _single_bit(function: Function) -> Function:
@@ -55,11 +56,14 @@ def _shift_limit(function: Function) -> Function:
 def _multiply_high(a: Array, b: Array) -> Array:
     if a.itemsize < 8:
         wide = a.astype(np.uint64) * b.astype(np.uint64)
-        return (wide >> np.uint64(8 * a.itemsize)).astype(a.dtype)
+        high: Array = (wide >> np.uint64(8 * a.itemsize)).astype(a.dtype)
+        return high
     low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
     a_low, a_high, b_low, b_high = a & low, a >> shift, b & low, b >> shift
     middle = a_high * b_low + (a_low * b_low >> shift)
-    return a_high * b_high + (middle >> shift) + ((a_low * b_high + (middle & low)) >> shift)
+    carry = (a_low * b_high + (middle & low)) >> shift
+    product: Array = a_high * b_high + (middle >> shift) + carry
+    return product
 
 
 _BINARY: dict[str, Function] = {

@@ -159,7 +159,8 @@ def _leading_zeros(value: np.ndarray) -> np.ndarray:
     for distance in (1, 2, 4, 8, 16, 32):
         if distance < 8 * value.itemsize:
             bits |= bits >> bits.dtype.type(distance)
-    return (8 * value.itemsize - np.bitwise_count(bits)).astype(np.int32)
+    zeros: np.ndarray = (8 * value.itemsize - np.bitwise_count(bits)).astype(np.int32)
+    return zeros
 
 
 def _first_set(value: np.ndarray) -> np.ndarray:

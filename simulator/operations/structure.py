@@ -7,9 +7,10 @@ import struct
 
 import numpy as np
 
+from trivet.simulator._rounding import from_bits
 from trivet.simulator.chunk import Chunk
 from trivet.simulator.compiler import Compiler, as_column
-from trivet.simulator.ir import Operation, Type
+from trivet.simulator.ir import Operation
 from trivet.simulator.operations.registry import Handler, effect, pure
 from trivet.simulator.values import INTEGERS, Pointer, Value, fill_tile
 
@@ -27,8 +28,6 @@ def _float(word: str, element: str) -> float:
         return float(struct.unpack(real, struct.pack(integer, bits))[0])
     if element == "bf16":
         return float(struct.unpack("f", struct.pack("I", bits << 16))[0])
-    from trivet.simulator._rounding import from_bits
-
     return float(from_bits(np.array([bits], np.uint8), element)[0])
 
 
@@ -197,15 +196,16 @@ def build_split(operation: Operation, compiler: Compiler) -> Handler:
 def build_gather(operation: Operation, compiler: Compiler) -> Handler:
     """Elements of a tile picked along an axis by an index tile."""
     axis, move = _axis(operation), compiler.mover(operation.result_types[0])
-    source, index = (kind.shape for kind in operation.operand_types)
-    extent = source[axis - 1]
+    shape, tile = (kind.shape for kind in operation.operand_types)
+    extent = shape[axis - 1]
 
     def gather(value: Value, places: np.ndarray) -> Value:
-        places = np.broadcast_to(places, (places.shape[0], *index)) % extent
-        full = fill_tile(move, value, source)
+        places = np.broadcast_to(places, (places.shape[0], *tile)) % extent
+        full = fill_tile(move, value, shape)
 
         def pick(array: np.ndarray) -> np.ndarray:
-            return np.take_along_axis(*_same_programs(array, places), axis)
+            source, index = _same_programs(array, places)
+            return np.take_along_axis(source, index, axis)
 
         return move(pick, full)
 
@@ -259,8 +259,3 @@ def build_histogram(operation: Operation, compiler: Compiler) -> Handler:
         return counts.reshape(programs, bins).astype(np.int32)
 
     return count
-
-
-def tile_of(kind: Type) -> Type:
-    """The tile behind a descriptor type."""
-    return Type(kind.shape, kind.pointee)
