@@ -243,16 +243,37 @@ def closest(
     """
     points = scalars or {}
     now = _attempt(contract, wishes, points)
+    if not now.found:
+        return now.dims
     for _ in range(_MOST_REPAIRS):
-        if not now.found:
-            return now.dims
         moved = _best_move(contract, wishes, now, points)
         if moved is None:
             break
         now = moved
+        if not now.found:
+            break
     if now.found:
         raise DomainError(f"{now.found[0].text}: no sizes of the contract's dims can meet this")
-    return now.dims
+    return _tightened(contract, wishes, now.dims, points)
+
+
+def _tightened(
+    contract: "Contract",
+    wishes: Mapping[str, int],
+    dims: dict[str, int],
+    scalars: Mapping[str, Number],
+) -> dict[str, int]:
+    """Legal sizes moved back towards ``wishes``, one dim after another, as far as is legal."""
+    for name in dims:
+        wish = wishes.get(name, dims[name])
+        while abs(wish - dims[name]) > 1:
+            middle = (wish + dims[name]) // 2
+            attempt = _attempt(contract, {**dims, name: middle}, scalars)
+            if attempt.found or attempt.dims[name] == dims[name]:
+                wish = middle
+            else:
+                dims = attempt.dims
+    return dims
 
 
 def _best_move(

@@ -78,7 +78,7 @@ def _rounded(value: float, dtype: Dtype, *, up: bool) -> float:
 
 def range_in(dtype: Dtype, lo: float, hi: float) -> tuple[float, float]:
     """The smallest and largest stored values from lo to hi, as floats; (1, 0) where none is."""
-    if lo > hi:
+    if lo > hi or lo > dtype.highest or hi < dtype.lowest:
         return 1.0, 0.0
     low, high = _rounded(lo, dtype, up=True), _rounded(hi, dtype, up=False)
     return (low, high) if low <= high else (1.0, 0.0)

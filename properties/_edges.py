@@ -24,7 +24,7 @@ def size_class(value: int, blocks: Sequence[int], lo: int, hi: int) -> str:
     ['64+1', 'over 2 x 64', 'under 16']
     """
     if value in (0, hi, lo, lo + 1):
-        return {0: "0", hi: "hi", lo: "lo"}.get(value, "lo+1")
+        return {hi: "hi", lo: "lo", 0: "0"}.get(value, "lo+1")
     edges = sorted(set(blocks)) or list(USUAL_BLOCKS)
     for block in edges:
         if abs(value - block) <= 1:

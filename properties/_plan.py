@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["class_of", "classes_within", "pilot_cases", "plan", "size_class", "size_classes"]
 
-_PROPOSALS = 20
+_PROPOSALS = 24
+_REPAIRED = 4
 _EMPTY_EVERY = 25
 _EMPTY_AT = 13
 _PILOT_SHARES = (0.15, 0.5, 1.0)
@@ -129,23 +130,19 @@ class _Design:
 
     def next(self) -> dict[str, int]:
         """The sizes of the next case."""
-        best: dict[str, int] = {}
-        most = None
-        for proposal in self._proposals():
-            try:
-                dims = affordable(
-                    self.contract, closest(self.contract, proposal), self._rare(proposal)
-                )
-            except DomainError:
-                continue
-            gain = self._gain(dims)
-            if most is None or gain > most:
-                best, most = dims, gain
-        if most is None:
-            best = closest(self.contract, {})
+        promising = sorted(self._proposals(), key=self._gain, reverse=True)[:_REPAIRED]
+        reached = [dims for dims in map(self._legal, promising) if dims is not None]
+        best = max(reached, key=self._gain, default=None) or closest(self.contract, {})
         for fact, _ in self._facts(best):
             self.seen[fact] = self.seen.get(fact, 0) + 1
         return best
+
+    def _legal(self, proposal: Mapping[str, int]) -> dict[str, int] | None:
+        try:
+            near = closest(self.contract, proposal)
+        except DomainError:
+            return None
+        return affordable(self.contract, near, self._rare(near))
 
     def _rare(self, dims: Mapping[str, int]) -> list[str]:
         """The dims whose class was not seen yet: they keep their size when a case is too large."""

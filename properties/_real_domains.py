@@ -117,23 +117,23 @@ class LogUniform(Domain):
     def draw(self, request: Request) -> Array:
         """Float64 values, each exactly a stored one; shape as requested."""
         span = self._span(request.names, request.dtype)
+        if request.kind == "simplest":
+            return np.full(request.shape, span.simplest)
         low, reach = np.log2(span.lo), np.log2(span.hi) - np.log2(span.lo)
-        exponents = np.clip(low + reach * self._shares(request, low, reach), -1074, 1024)
+        shares = self._shares(request)
+        exponents = low + reach * shares
         if request.kind == "powers" or request.kind.startswith("probe"):
-            exponents = np.ceil(low - 1e-9) + np.floor(exponents - low) if reach >= 1 else exponents
-        with np.errstate(over="ignore"):
-            values = stored(np.exp2(exponents), request.dtype, span.lo, span.hi)
+            exponents = np.clip(np.rint(exponents), np.ceil(low), low + reach)
+        values = np.select([shares == 0, shares == 1], [span.lo, span.hi], np.exp2(exponents))
+        values = stored(values, request.dtype, span.lo, span.hi)
         some_zero = request.kind == "some_zero" and request.stream.below(3, request.shape, 2) == 0
         return np.where(some_zero | (request.kind == "all_zero"), 0.0, values)
 
-    def _shares(self, request: Request, low: float, reach: float) -> Array:
+    def _shares(self, request: Request) -> Array:
         """Where in the range each element lies, from 0 (the low end) to 1."""
         shape, stream = request.shape, request.stream
         steps = (np.arange(shape[-1]) % 97) / 96 if shape else np.zeros(())
         match request.kind:
-            case "simplest":
-                one = min(max(-low / reach, 0.0), 1.0) if reach and low <= 0 else 0.0
-                return np.full(shape, one)
             case "constant":
                 return np.full(shape, stream.number(1))
             case "ends":
