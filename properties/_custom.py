@@ -1,13 +1,18 @@
 """A contract's own laws: plain functions whose arguments are given by name."""
 
 import inspect
+from collections import namedtuple
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
+from trivet.oracles._accept import room
 from trivet.properties._arrays import exact, numpy_of
+from trivet.properties._cases import Inputs
 from trivet.properties._changes import changed
 from trivet.properties._contract import Contract
 from trivet.properties._law import Law
@@ -50,45 +55,77 @@ def arguments_of(observation: Observation) -> dict[str, Callable[[], Any]]:
     """Return what a law may ask for by name: every dim and argument, and the reserved names.
 
     Arrays are exact float64 (integers and booleans plain). ``out``, ``ref`` and ``bound`` are the
-    outputs, the oracle's values and their bounds: one array, or a tuple when there are several.
-    ``rerun(**changes)`` calls the kernel with some arguments changed and returns its outputs,
-    ``kernel(**arguments)`` with all of them given; ``args`` holds the arguments after the call.
+    outputs, the oracle's values, and how far a right output may lie from them (bound and storage
+    rounding): one array, or a named tuple when there are several. ``rerun(**changes)`` calls the
+    kernel with some arguments changed and returns its outputs, ``rerun.other(function, **args)``
+    another host function; ``kernel(**arguments)`` is ``rerun`` with all arguments given; ``args``
+    holds the arguments after the call.
     """
     inputs = observation.inputs
     given: dict[str, Callable[[], Any]] = {}
     for name, value in {**inputs.dims, **inputs.arrays}.items():
-        given[name] = lambda value=value: value  # type: ignore[misc]
-    given["out"] = lambda: _one_or_all(
-        [_array(o.actual) if o else None for o in observation.outputs]
-    )
-    given["ref"] = lambda: _one_or_all([v.value if v else None for v in observation.values])
-    given["bound"] = lambda: _one_or_all([_bound(v) for v in observation.values])
+        given[name] = partial(_itself, value)
+    given["out"] = lambda: outputs_of(observation)
+    given["ref"] = lambda: _references(observation)
+    given["bound"] = lambda: _bounds(observation)
     given["launches"] = lambda: observation.run.launches
     given["args"] = lambda: _Arguments(observation)
-    given["rerun"] = lambda: lambda **changes: _outputs(observation, changes)
-    given["kernel"] = given["rerun"]
+    given["rerun"] = given["kernel"] = lambda: Rerun(observation)
     return given
 
 
-def _arrays(observation: Observation) -> Any:
-    return _one_or_all([exact(o.actual) if o else None for o in observation.outputs])
+def _itself(value: Any) -> Any:
+    return value
 
 
-def _bound(value: Any) -> Any:
-    if value is None:
-        return None
-    return np.zeros(np.shape(value.value)) if value.error is None else value.error
+def outputs_of(observation: Observation) -> Any:
+    """Return the outputs as laws see them: one exact array, or a named tuple of several."""
+    arrays = [exact(o.actual) if o else None for o in observation.outputs]
+    return _one_or_named(observation, arrays)
 
 
-def _one_or_all(items: list[Any]) -> Any:
-    return items[0] if len(items) == 1 else tuple(items)
+def _references(observation: Observation) -> Any:
+    return _one_or_named(observation, [v.value if v else None for v in observation.values])
 
 
-def _outputs(observation: Observation, changes: dict[str, Any]) -> Any:
-    inputs = changed(observation.contract, observation.inputs, changes)
-    second = observe(observation.contract, inputs, observation.executor.variant())
-    ran(second, "the rerun")
-    return _arrays(second)
+def _bounds(observation: Observation) -> Any:
+    pairs = zip(observation.values, observation.outputs, strict=True)
+    return _one_or_named(observation, [room(v, o.actual) if v and o else None for v, o in pairs])
+
+
+def _one_or_named(observation: Observation, items: list[Any]) -> Any:
+    if len(items) == 1:
+        return items[0]
+    return namedtuple("Outputs", observation.names, rename=True)(*items)
+
+
+class Rerun:
+    """Calls kernels on the law's executor: inputs and outputs are NumPy arrays."""
+
+    def __init__(self, observation: Observation) -> None:
+        self._observation = observation
+
+    def __call__(self, **changes: Any) -> Any:
+        """Call the kernel on the same inputs with ``changes`` in place of some."""
+        return self._outputs(changed(self._contract, self._observation.inputs, changes))
+
+    def other(self, function: Callable[..., object], **changes: Any) -> Any:
+        """Call another host function on those of these inputs that it has parameters for."""
+        inputs = changed(self._contract, self._observation.inputs, changes)
+        parameters = inspect.signature(function).parameters
+        taken = {name: t for name, t in inputs.tensors.items() if name in parameters}
+        return self._outputs(replace(inputs, tensors=taken), function)
+
+    @property
+    def _contract(self) -> Contract:
+        return self._observation.contract
+
+    def _outputs(self, inputs: Inputs, function: Callable[..., object] | None = None) -> Any:
+        executor = self._observation.executor.variant()
+        contract = self._contract if function is None else self._contract.with_kernel(function)
+        second = observe(contract, inputs, executor)
+        ran(second, "the rerun")
+        return outputs_of(second)
 
 
 class _Arguments:

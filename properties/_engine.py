@@ -79,6 +79,10 @@ class Session:
         if not self.stopped:
             self.judges.judge_refusals(self.generator.arguments())
             self.judges.judge_work()
+            return
+        for gate in self.gates.values():
+            if not gate.examples:
+                gate.not_judged = gate.not_judged or "the search ended before its turn"
 
     def _judge_shared_cases(self) -> None:
         for case in self.generator.planned():

@@ -1,6 +1,6 @@
 """One judged run: a kernel on one set of inputs, its outputs, and what the oracle says of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trivet.oracles._evaluate import OracleError, Value, evaluate
+from trivet.oracles._evaluate import OracleError, Value, evaluate, evaluate_float64
 from trivet.properties._arrays import copies_of, numpy_of
 from trivet.properties._cases import Inputs
 from trivet.properties._contract import Contract
@@ -124,17 +124,35 @@ def reference_values(
         with np.errstate(all="ignore"):
             values = evaluate(oracle, inputs.arrays, precision=contract.precision, profile=profile)
     except OracleError as error:
+        _raises_as_well(oracle, inputs)
         raise NotJudgedError(str(error)) from error
-    except Exception as error:
-        raise DiscardedError(f"{type(error).__name__}: {error}") from error
-    if _finite(inputs.arrays.values()) and not _finite(v.value for v in values if v is not None):
+    if _finite(inputs.arrays.values()) and any(_accidental(value) for value in values):
         raise DiscardedError("the reference turns finite inputs non-finite")
     return list(values)
 
 
-def _finite(values: object) -> bool:
-    arrays = [v for v in values if isinstance(v, np.ndarray | float)]  # type: ignore[attr-defined]
-    return all(np.isfinite(array).all() for array in map(np.asarray, arrays) if array.size)
+def _raises_as_well(oracle: Callable[..., object], inputs: Inputs) -> None:
+    """Raise DiscardedError when the reference refuses these inputs in plain float64, too."""
+    try:
+        evaluate_float64(oracle, inputs.arrays)
+    except Exception as error:
+        raise DiscardedError(f"{type(error).__name__}: {error}") from error
+
+
+def _finite(values: Iterable[object]) -> bool:
+    arrays = [np.asarray(v) for v in values if isinstance(v, np.ndarray | float)]
+    return all(bool(np.isfinite(array).all()) for array in arrays)
+
+
+def _accidental(value: Value | None) -> bool:
+    """Whether a NaN, or an infinity that rounding led to, stands in a reference's output.
+
+    An infinity without error was meant: the reference selected it (an empty bucket's upper end).
+    """
+    if value is None or value.error is None:
+        return False
+    infinite = np.isinf(value.value) & (value.error != 0)
+    return bool((np.isnan(value.value) | infinite).any())
 
 
 def observe(

@@ -33,7 +33,7 @@ def _told(session: "Session", gate: Gate, red: Red, number: int, *, shrink: bool
     if shrink:
         case, violation = _smallest(session, gate, red)
     witness = None
-    if session.source:
+    if session.source and shrink:
         witness = str(save(_witness(session, gate, case, red, violation), number))
     return _text(session, gate, violation, case, witness)
 

@@ -11,6 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Literal
 
+from trivet.properties._law import STANDARD_LAWS
 from trivet.properties._observe import Observation
 
 Kind = Literal["observes", "reruns", "observes_cases", "refuses", "counts"]
@@ -59,10 +60,10 @@ def standard(
 
 @cache
 def standard_laws() -> dict[str, StandardLaw]:
-    """Return every standard law by name, in the order of modules and definitions."""
+    """Return every standard law by name, in the order in which reports show them."""
     found: dict[str, StandardLaw] = {}
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
         contents = vars(import_module(f"{__name__}.{module.name}"))
         laws = [value for value in contents.values() if isinstance(value, StandardLaw)]
         found.update({law.name: law for law in laws})
-    return found
+    return dict(sorted(found.items(), key=lambda item: STANDARD_LAWS.index(item[0])))

@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from trivet.oracles._accept import Acceptance, accept, accept_logic
+from trivet.oracles._accept import Acceptance, accept
 from trivet.oracles._evaluate import Value
+from trivet.oracles._logic import accept_logic
 from trivet.properties._laws import Tally, standard
 from trivet.properties._observe import ANY_INTEGER, Observation, Output, expected_dtypes
 from trivet.properties._verdict import NotJudgedError, NotPromisedError, Violation
@@ -83,7 +84,7 @@ def outside(output: Output, value: Value, judged: Acceptance, *, what: str) -> V
         bound = f"{error:.4g}"
         text = f"{where} = {float(got):.9g}, {what} {float(wanted):.9g}: "
         text += f"error {distance:.4g} > bound {bound}"
-        text += value.blame_text(index)
+        text += f" ({value.blame(index)})"
     share = f"; {int(bad.sum())} of {bad.size} elements are wrong" if bad.sum() > 1 else ""
     return Violation(
         text + share, key=output.name, index=where, got=str(got), wanted=str(wanted), bound=bound

@@ -1,0 +1,33 @@
+"""Judges the float64 shadow of a kernel: its logic, apart from rounding."""
+
+import numpy as np
+
+from trivet.oracles._accept import Acceptance
+from trivet.oracles._evaluate import Value
+from trivet.oracles._formats import Array
+
+# The bound is the condition of the computation times the unit roundoff of float32. The logic of
+# a kernel is judged at 1e-9 of that condition: far above what float64 rounds (1e-16), far below
+# any term, factor or index that is wrong.
+_LOGIC = 1e-9
+_UNIT = 2.0**-24
+# float64 rounds the reference as well, where the float32 bound knows the operation to be exact.
+_SLACK = 2.0**-46
+
+
+def accept_logic(shadow: Array, value: Value) -> Acceptance:
+    """Judge ``shadow``, float64 of the output's shape, against 1e-9 of the oracle's condition.
+
+    Elements whose bound is infinite are undecided; NaN and infinities must agree.
+    """
+    centre = np.asarray(value.value, np.float64)
+    error = np.zeros(centre.shape) if value.error is None else value.error
+    undecided = ~np.isfinite(error)
+    with np.errstate(all="ignore"):
+        room = np.where(undecided, 0.0, error) * (_LOGIC / _UNIT) + _SLACK * np.abs(centre)
+        distance = np.abs(shadow - centre)
+        same = (shadow == centre) | (np.isnan(shadow) & np.isnan(centre))
+        ok = same | (distance <= room) | undecided
+        ratio = np.where(same | undecided, 0.0, distance / np.where(room > 0, room, 1.0))
+    ratio = np.where(np.isnan(ratio) | (~ok & (room == 0)), np.inf, ratio)
+    return Acceptance(ok, undecided, ratio)
