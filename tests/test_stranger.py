@@ -31,7 +31,11 @@ MISTAKES = {
         "cols < N", "cols <= N", "stays_in_bounds", "test_mask_off_by_one.py:13", "M = 1, N = 3"
     ),
     "mask_dropped": Mistake(
-        LOAD, "x = tl.load(x_ptr + place)", "stays_in_bounds", "test_mask_dropped.py:13", "M = 1, N = 3"
+        LOAD,
+        "x = tl.load(x_ptr + place)",
+        "stays_in_bounds",
+        "test_mask_dropped.py:13",
+        "M = 1, N = 3",
     ),
     "half_accumulator": Mistake(
         "tl.sum(e, axis=0)",
