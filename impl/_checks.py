@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 LARGEST_BLOCK = 128
+LARGEST_TILE = 1 << 15
 
 
 class Arguments:
@@ -59,11 +60,18 @@ def count(name: str, value: object, smallest: int) -> int:
 
 
 def blocks(**sizes: object) -> None:
-    """Every block size is a power of two from 1 to 128; TypeError or ValueError otherwise."""
+    """Every block size is a power of two from 1 to 128, and they fit one tile.
+
+    Raises TypeError or ValueError otherwise.
+    """
+    elements = 1
     for name, value in sizes.items():
         size = count(name, value, 1)
         if size > LARGEST_BLOCK or size & (size - 1):
             raise ValueError(f"{name} must be a power of two up to {LARGEST_BLOCK}, got {size}")
+        elements *= size
+    if elements > LARGEST_TILE:
+        raise ValueError(f"{' * '.join(sizes)} must be at most {LARGEST_TILE}, got {elements}")
 
 
 def every(name: str, value: torch.Tensor, good: torch.Tensor, wanted: str) -> None:

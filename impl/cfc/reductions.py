@@ -191,18 +191,19 @@ def reduce_gradients(
     H = h.shape[1]
     dpre, tau_terms, kept = local
     dx, dh = torch.empty_like(x), torch.empty_like(h)
-    sums = h.new_zeros(H * (D + H + 2))
+    size = H * (D + H + 2)
+    sums = h.new_empty(size) if h.numel() else h.new_zeros(size)
     if h.numel():
         block_rows, block_channels, block_k = blocks
         tiles = triton.cdiv(D, block_k) + triton.cdiv(H, block_k)
         rows = triton.cdiv(B, min(parts, triton.cdiv(B, block_rows)))
-        partials = h.new_empty((triton.cdiv(B, rows), sums.numel()))
+        partials = h.new_empty((triton.cdiv(B, rows), size))
         grid = (triton.cdiv(H, block_channels), tiles, partials.shape[0])
         _batch_partials_kernel[grid](
             dpre, tau_terms, x, h, partials, B, D, H, rows, *blocks, num_warps=2
         )
-        _batch_sums_kernel[(triton.cdiv(sums.numel(), BLOCK_SUMS),)](
-            partials, sums, partials.shape[0], sums.numel(), BLOCK_SUMS, num_warps=1
+        _batch_sums_kernel[(triton.cdiv(size, BLOCK_SUMS),)](
+            partials, sums, partials.shape[0], size, BLOCK_SUMS, num_warps=1
         )
         _input_gradients_kernel[(triton.cdiv(B, block_rows), tiles)](
             dpre, kept, W_in, W_rec, dx, dh, B, D, H, *blocks, num_warps=2

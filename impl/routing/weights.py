@@ -74,8 +74,8 @@ def heads_compact(
 
     Of row k of w_skip (N, H) float32 only the channels of row k of table (N, M) int32 are
     taken, in table order, and packed from offset[k]; what is left of w_compact is +0.0. Slots
-    of -1 are skipped wherever they are. One launch. A routing record in place of the table is
-    checked first. Raises ValueError for a channel that the table names twice.
+    of -1 are skipped wherever they are. One launch and one fill. A routing record in place of the
+    table is checked first. Raises ValueError for a channel that the table names twice.
     """
     arguments = _checks.Arguments()
     arguments.tensor("w_skip", w_skip, "N H", torch.float32)
