@@ -36,7 +36,8 @@ def accept(actual: npt.NDArray[Any], value: Value) -> Acceptance:
     if actual.dtype.kind in "iub":
         return _accept_whole(actual, value)
     format = format_of(actual.dtype)
-    stored = actual.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        stored = actual.astype(np.float64)
     centre = value.value.astype(np.float64)
     error = np.zeros(stored.shape) if value.error is None else value.error
     undecided = np.isinf(error) | np.isnan(error)
@@ -50,14 +51,26 @@ def accept(actual: npt.NDArray[Any], value: Value) -> Acceptance:
             inside |= np.isnan(stored) & (np.abs(centre) + error > format.largest)
         ok = inside | undecided
         ratio = _ratio(stored, centre, error, format)
-    ratio = np.where(undecided, 0.0, np.where(np.isnan(ratio), np.where(ok, 0.0, np.inf), ratio))
+    unmeasured = ~np.isfinite(ratio)
+    ratio = np.where(undecided | (unmeasured & ok), 0.0, np.where(unmeasured, np.inf, ratio))
     return Acceptance(ok, undecided, ratio)
+
+
+def room(value: Value, actual: npt.NDArray[Any]) -> Array:
+    """How far a right output of the dtype of ``actual`` may lie from the value: bound and storage
+    rounding; 0 for integers and bools."""
+    if value.error is None or actual.dtype.kind in "iub":
+        return np.zeros(np.shape(value.value))
+    return _room(value.value.astype(np.float64), value.error, format_of(actual.dtype))
+
+
+def _room(centre: Array, error: Array, format: Format) -> Array:
+    return error + np.maximum(format.unit * (np.abs(centre) + error), format.subnormal / 2)
 
 
 def _ratio(stored: Array, centre: Array, error: Array, format: Format) -> Array:
     distance = np.abs(stored - centre)
-    scale = error + np.maximum(format.unit * (np.abs(centre) + error), format.subnormal / 2)
-    ratio: Array = np.where(stored == centre, 0.0, distance / scale)
+    ratio: Array = np.where(stored == centre, 0.0, distance / _room(centre, error, format))
     return ratio
 
 

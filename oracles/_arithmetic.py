@@ -41,9 +41,10 @@ def _unrounded(context: Context, value: Array, propagated: Array, exact: Any) ->
 def add(first: Any, second: Any) -> Bounded:
     """a + b, correctly rounded; exact where the sum is a float32 number."""
     context, a, b = _pair(first, second)
-    merged = _log_sum_exp(a, b) or _log_sum_exp(b, a)
-    if merged is not None:
-        return merged
+    for shift, logarithm in ((a, b), (b, a)):
+        merged = _log_sum_exp(shift, logarithm)
+        if merged is not None:
+            return merged
     return _sum(context, "add", a, b, b.value, None)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from trivet.oracles import _structure as _structure
 from trivet.oracles._bounded import Bounded, lift
 from trivet.oracles._discrete import STRUCTURE, Discrete, decided_or_not, parts
 from trivet.oracles._dispatch import PLAIN, Rule, apply, traced_among

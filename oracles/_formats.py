@@ -66,7 +66,8 @@ def round_to(values: npt.ArrayLike, format: Format, *, saturate: bool = False) -
     Beyond the largest finite number the result is an infinity, or NaN where the format has none;
     with `saturate` it is the largest finite number (infinities saturate too).
     """
-    values = np.asarray(values, np.float64)
+    with np.errstate(invalid="ignore"):
+        values = np.asarray(values, np.float64)
     if format.name == "float64":
         return values
     with np.errstate(all="ignore"):

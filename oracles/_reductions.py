@@ -237,7 +237,8 @@ def log_sum_exp(number: Bounded, axis: Any = None, keepdims: bool = False) -> Bo
 
     Each level of a merge rounds partial results at their own size and takes exp and log of
     differences of at most log(n) in the mean: u (|result| + 6 log(n) + 4), for at most log2(n)
-    levels. The result is 1-Lipschitz in the largest input error.
+    levels. Base 2 takes the maximum to x * log2(e) and back: 3 u |max|. The result is 1-Lipschitz
+    in the largest input error.
     """
     context = number.context
     axes = axes_of(len(number.shape), axis)
@@ -250,8 +251,8 @@ def log_sum_exp(number: Bounded, axis: Any = None, keepdims: bool = False) -> Bo
     value = shift.value + logarithm.value
     levels = math.ceil(math.log2(count)) if count > 1 else 0
     size = np.where(np.isfinite(value), np.abs(value), 0.0)
-    own = context.unit * (size + levels * (size + 6 * math.log(max(count, 1)) + 4))
-    own = np.where((count == 1) | ~np.isfinite(value), 0.0, own)
+    back = 3 * np.where(np.isfinite(peak), np.abs(peak), 0.0)
+    own = context.unit * (back + size + levels * (size + 6 * math.log(max(count, 1)) + 4))
     error = (logarithm.error + context.own("logsumexp", own)) * SLACK
     result = Bounded(context, value, settle(value, error, np.isinf(logarithm.error)))
     return result if keepdims else apply("squeeze", result, axes)
