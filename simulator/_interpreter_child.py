@@ -10,7 +10,7 @@ import struct
 import sys
 import traceback
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from trivet.simulator.sources import Source
 
@@ -38,7 +38,7 @@ class Answer:
     configurations: int = 1
 
 
-def write(stream: BinaryIO, value: object) -> None:
+def write(stream: IO[bytes], value: object) -> None:
     """Send one pickled value."""
     content = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(_HEADER.pack(len(content)))
@@ -46,7 +46,7 @@ def write(stream: BinaryIO, value: object) -> None:
     stream.flush()
 
 
-def read(stream: BinaryIO) -> Any:
+def read(stream: IO[bytes]) -> Any:
     """Receive one value; raises EOFError when the other side has gone."""
     header = stream.read(_HEADER.size)
     if len(header) < _HEADER.size:

@@ -13,11 +13,9 @@ from trivet.simulator.faults import Fault
 from trivet.simulator.host import HostWatch
 from trivet.simulator.launch import route
 from trivet.simulator.machine import Settings
-from trivet.simulator.session import ARITHMETICS, KernelFailure, Session
+from trivet.simulator.session import ARITHMETICS, KernelFailure, Session, broken_watch
 
 __all__ = ["Executor", "KernelFailure", "Run", "Simulator", "executor_named", "normalised"]
-
-FUEL = 200_000_000
 
 
 @dataclass
@@ -109,7 +107,7 @@ class Simulator:
     order: str = "forward"
     chunk: int | None = None
     poison: str = "nan"
-    fuel: int = FUEL
+    fuel: int = Settings.fuel
     sanitize: bool = True
     seed: int = 0
     configuration: int = 0
@@ -149,6 +147,8 @@ class Simulator:
             if isinstance(args.get(name), torch.Tensor):
                 watch.mark_unwritten(args[name], f"the argument {name}")  # type: ignore[arg-type]
         outputs, error = _call(kernel, args, session, watch)
+        if watch.broken is not None:
+            session.fatal = session.fatal or broken_watch(watch.broken)
         if session.fatal is not None and not isinstance(error, KernelFailure):
             error = KernelFailure(session.fatal)
         totals = session.totals

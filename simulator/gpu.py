@@ -12,7 +12,7 @@ from trivet.simulator.executors import Run, normalised
 from trivet.simulator.launch import route
 from trivet.simulator.recorder import Recorder
 from trivet.simulator.storages import flat_array
-from trivet.simulator.transfer import Packed, Packing, view_of
+from trivet.simulator.transfer import Packed, Packing, packed_view, view_of
 
 
 class NoGpuError(RuntimeError):
@@ -99,15 +99,7 @@ def _returned(outputs: Any, bases: list[torch.Tensor], here: list[torch.Tensor])
         address = value.untyped_storage()._cdata
         if address not in homes:
             homes[address] = _copied(value)
-        packed = Packed(
-            storage=0,
-            dtype=str(value.dtype).removeprefix("torch."),
-            shape=tuple(value.shape),
-            strides=tuple(value.stride()),
-            offset=value.storage_offset(),
-            requires_grad=False,
-        )
-        return view_of(homes[address], packed)
+        return view_of(homes[address], packed_view(value))
 
     return tree_map(one, outputs)
 
@@ -115,7 +107,7 @@ def _returned(outputs: Any, bases: list[torch.Tensor], here: list[torch.Tensor])
 def _copied(tensor: torch.Tensor) -> torch.Tensor:
     """Return the bytes of a tensor's whole storage on the CPU."""
     whole = torch.empty(0, dtype=torch.uint8, device=tensor.device)
-    whole.set_(tensor.untyped_storage())  # type: ignore[call-overload]
+    whole.set_(tensor.untyped_storage())
     home = torch.empty(whole.numel(), dtype=torch.uint8)
     flat_array(home, np.dtype(np.uint8))[...] = whole.cpu().numpy()
     return home

@@ -9,7 +9,7 @@ import linecache
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,6 +33,7 @@ from trivet.simulator.storages import (
     written_map,
 )
 
+_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 _OURS = os.path.dirname(os.path.abspath(__file__))
 _THEIRS = os.path.dirname(torch.__file__)
 
@@ -46,8 +47,15 @@ class HostWatch(TorchDispatchMode):
         self.shadows = Shadows(self.storages) if shadow else None
         self.faults: list[Fault] = []
         self._seen: set[tuple[str, str]] = set()
+        self.broken: Exception | None = None
+        self._native_error: Exception | None = None
         self._maps = False
         self._events = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch from importing its compiler at the first operation watched."""
+        return False
 
     def mark_unwritten(self, tensor: torch.Tensor, origin: str) -> None:
         """Treat the elements that ``tensor`` shows as never written; they are poisoned."""
@@ -85,8 +93,25 @@ class HostWatch(TorchDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Run one operation and record what it did."""
-        kwargs = kwargs or {}
+        """Run one operation and record what it did.
+
+        An error of the watch itself is kept in ``broken``: it is no refusal by the wrapper.
+        """
+        try:
+            return self._dispatch(func, args, kwargs or {})
+        except Exception as error:
+            if error is not self._native_error:
+                self.broken = self.broken or error
+            raise
+
+    def _native(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        try:
+            return func(*args, **kwargs)
+        except Exception as error:
+            self._native_error = error
+            raise
+
+    def _dispatch(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         known = operator(func)
         if not known.is_aten:
             return self._foreign(func, known, args, kwargs)
@@ -94,7 +119,7 @@ class HostWatch(TorchDispatchMode):
         if known.is_empty:
             return self._allocate(func, known, args, kwargs)
         if known.is_view:
-            result = func(*args, **kwargs)
+            result = self._native(func, args, kwargs)
             if known.is_constant and self.shadows is not None and is_plain(result):
                 self.shadows.constant(result)
             return result
@@ -102,7 +127,7 @@ class HostWatch(TorchDispatchMode):
         moved = self._check(func, known, named, args, kwargs) if self._maps else None
         mutated = [t for n in known.written for t in _tensors(named.get(n))]
         if self.shadows is None:
-            result = func(*args, **kwargs)
+            result = self._native(func, args, kwargs)
         else:
             result = self._shadowed(func, known, args, kwargs, mutated)
         if self._maps:
@@ -112,7 +137,7 @@ class HostWatch(TorchDispatchMode):
     def _allocate(
         self, func: Any, known: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        result = func(*args, **kwargs)
+        result = self._native(func, args, kwargs)
         if is_plain(result):
             mark_unwritten(self.storages, result, f"torch.{known.name} at {_user_line()[0]}")
             self._maps = True
@@ -128,9 +153,9 @@ class HostWatch(TorchDispatchMode):
     ) -> Any:
         assert self.shadows is not None
         if known.reads_nothing and known.written:
-            return func(*args, **kwargs)
+            return self._native(func, args, kwargs)
         self.shadows.prepare(_tensors((args, kwargs)))
-        result = func(*args, **kwargs)
+        result = self._native(func, args, kwargs)
         if known.is_random:
             self.shadows.take_native(mutated)
         else:
@@ -146,7 +171,7 @@ class HostWatch(TorchDispatchMode):
         """
         before = self._events
         with _Reenter(self):
-            result = func(*args, **kwargs)
+            result = self._native(func.redispatch, (_CPU, *args), kwargs)
         named = dict(zip(known.arguments, args, strict=False)) | dict(kwargs)
         mutated = [t for n in known.written for t in _tensors(named.get(n))]
         if self._events == before and mutated:
@@ -168,8 +193,13 @@ class HostWatch(TorchDispatchMode):
             return None
         carried = _carried(known, named)
         moved = None
-        if any(not self._complete(t) for n in carried for t in _tensors(named[n])):
-            moved = self._move(func, known, args, kwargs)
+        sources = [t for n in carried for t in _tensors(named[n]) if not self._complete(t)]
+        if sources:
+            found = self.storages.find(sources[0])
+            assert found is not None
+            self._open_maps(t for n in known.written for t in _tensors(named[n]))
+            flags = self._move(func, known, args, kwargs)
+            moved = None if flags is None else (flags, found.origin)
         spared = known.replaced if moved is None else {*known.replaced, *carried}
         for name, value in named.items():
             if name not in spared:
@@ -195,10 +225,21 @@ class HostWatch(TorchDispatchMode):
             for name, value in names.items()
         ]
         keywords = {k: tree_map(lifted, v) if k in known.moves else v for k, v in kwargs.items()}
+        if "value" in known.moves and "value" in known.arguments and "value" not in names:
+            keywords["value"] = True
         try:
             return func(*positional, **keywords)
         except Exception:
             return None
+
+    def _open_maps(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Give complete storages a map, so that unwritten elements can move into them."""
+        for tensor in tensors:
+            storage = self.storages.of(tensor)
+            if storage.written is None:
+                storage.unit = tensor.dtype.itemsize
+                count = tensor.untyped_storage().nbytes() // storage.unit
+                storage.written = np.ones(count, bool)
 
     def _map(self, tensor: torch.Tensor) -> Map:
         storage = self.storages.find(tensor) if is_plain(tensor) else None
@@ -227,7 +268,7 @@ class HostWatch(TorchDispatchMode):
             for tensor in mutated:
                 self._write(tensor)
         elif not known.written and is_plain(result):
-            self._carry(known, result, moved)
+            self._carry(result, *moved)
         for tensor in mutated:
             storage = self.storages.find(tensor) if is_plain(tensor) else None
             if storage is not None:
@@ -249,14 +290,14 @@ class HostWatch(TorchDispatchMode):
                 storage.written = np.concatenate([storage.written, np.zeros(grown, bool)])
                 storage.poison = None
 
-    def _carry(self, known: Operator, result: torch.Tensor, moved: Any) -> None:
+    def _carry(self, result: torch.Tensor, moved: Any, origin: str) -> None:
         flags = moved.numpy() if isinstance(moved, torch.Tensor) else moved
         if flags.all():
             return
         storage = self.storages.of(result)
         size = result.dtype.itemsize
         storage.written = np.ones(result.untyped_storage().nbytes() // size, bool)
-        storage.unit, storage.origin = size, f"torch.{known.name} at {_user_line()[0]}"
+        storage.unit, storage.origin = size, origin
         window_of(storage.written, result)[...] = flags
 
     def _report(self, known: Operator, storage: Storage, missing: Map) -> None:
@@ -265,7 +306,7 @@ class HostWatch(TorchDispatchMode):
             return
         self._seen.add((known.name, line))
         count = int(missing.sum())
-        place = [int(axis[0]) for axis in np.nonzero(missing)]
+        place = [int(axis) for axis in np.unravel_index(np.argmax(missing), missing.shape)]
         self.faults.append(
             Fault(
                 kind="uninitialised",

@@ -41,7 +41,7 @@ class Handler(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Route:
     handler: Handler
     device: bool

@@ -48,7 +48,7 @@ _MOVES: dict[str, tuple[str, ...]] = {
     "index_select": ("self",),
     "gather": ("self",),
     "take": ("self",),
-    "constant_pad_nd": ("self",),
+    "constant_pad_nd": ("self", "value"),
     "slice_scatter": ("self", "src"),
     "select_scatter": ("self", "src"),
     "where": ("self", "other"),

@@ -106,11 +106,10 @@ def _members(value: object, names: set[str]) -> Iterator[object]:
 
 
 def _is_container(value: object) -> bool:
-    """Tell modules and classes of the user's, where a kernel may keep the functions it calls."""
-    if not isinstance(value, ModuleType | type):
+    """Tell modules of the user's, where a kernel may find the functions it calls."""
+    if not isinstance(value, ModuleType):
         return False
-    home = value.__name__ if isinstance(value, ModuleType) else value.__module__
-    return home.partition(".")[0] not in ("triton", "torch", "numpy", "builtins")
+    return value.__name__.partition(".")[0] not in ("triton", "torch", "numpy", "builtins")
 
 
 def _filled(function: FunctionType) -> Iterator[Any]:
@@ -144,24 +143,9 @@ def _swap_names(
             _swap_reached(value, undo, seen)
         elif isinstance(value, JITCallable):
             _swap_reached(value, undo, seen)
-        elif isinstance(value, ModuleType) and _is_container(value) and id(value) not in seen:
+        elif _is_container(value) and id(value) not in seen:
             seen.add(id(value))
             _swap_names(vars(value), names, undo, seen)
-        elif _is_container(value):
-            _swap_class(value, names, undo, seen)
-
-
-def _swap_class(owner: Any, names: set[str], undo: list[_Undo], seen: set[int]) -> None:
-    for name in names & vars(owner).keys():
-        value = vars(owner)[name]
-        plain = value.__func__ if isinstance(value, staticmethod) else value
-        if not is_interpreted(plain):
-            continue
-        wrapped = compiled(plain)
-        rebuilt = staticmethod(wrapped) if isinstance(value, staticmethod) else wrapped
-        undo.append(lambda name=name, value=value: setattr(owner, name, value))
-        setattr(owner, name, rebuilt)
-        _swap_reached(plain, undo, seen)
 
 
 def _swap_cell(cell: Any, undo: list[_Undo], seen: set[int]) -> None:

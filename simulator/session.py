@@ -246,18 +246,29 @@ def _check_devices(call: Call) -> None:
             )
 
 
+def broken_watch(error: Exception) -> Fault:
+    """Turn an exception of the host watch itself into a fault: no verdict can come of it."""
+    text = f"the watch over the host function failed: {type(error).__name__}: {error}"
+    return _unsupported("", "", text)
+
+
 def _broken(launch: Launch, error: Exception) -> Fault:
     """Turn an exception of the machine itself into a fault: no verdict can come of it."""
     code = launch.function.fn.__code__
+    line = f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}"
     text = f"the simulator cannot run {launch.kernel}: {type(error).__name__}: {error}"
+    return _unsupported(launch.kernel, line, text)
+
+
+def _unsupported(kernel: str, line: str, text: str) -> Fault:
     return Fault(
         kind="unsupported",
-        kernel=launch.kernel,
+        kernel=kernel,
         argument="",
         index="",
         program=(0, 0, 0),
         other_program=None,
-        line=f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}",
+        line=line,
         other_line=None,
         source="",
         text=text,

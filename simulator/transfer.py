@@ -70,14 +70,19 @@ class Packing:
             return value
         if not is_plain(value):
             raise TypeError(f"a {value.layout} tensor of {value.dtype} on {value.device}")
-        return Packed(
-            storage=self._number(value),
-            dtype=str(value.dtype).removeprefix("torch."),
-            shape=tuple(value.shape),
-            strides=tuple(value.stride()),
-            offset=value.storage_offset(),
-            requires_grad=value.requires_grad and value.is_leaf,
-        )
+        return packed_view(value, self._number(value))
+
+
+def packed_view(tensor: torch.Tensor, storage: int = 0) -> Packed:
+    """Describe ``tensor`` as a view of the storage of that number."""
+    return Packed(
+        storage=storage,
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        shape=tuple(tensor.shape),
+        strides=tuple(tensor.stride()),
+        offset=int(tensor.storage_offset()),
+        requires_grad=tensor.requires_grad and tensor.is_leaf,
+    )
 
 
 def unpack(
