@@ -212,3 +212,7 @@ def _finish(document: "Document", json: Path | None, junit: Path | None, html: P
         if path is not None:
             write_text(path, render(document))
     raise typer.Exit(EXIT_STATUS[document["verdict"]])
+
+
+if __name__ == "__main__":
+    main()

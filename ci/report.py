@@ -54,7 +54,7 @@ def print_faults(document: Document, unproved: Iterable[str], console: Console) 
             "" if fault["number"] is None else str(fault["number"]),
             f"[{STYLES.get(fault['verdict'], 'yellow')}]{fault['verdict']}[/]",
             ", ".join(fault["expected"]),
-            ", ".join(fault["red"]),
+            _red(fault),
             {True: "see it", False: "pass"}.get(fault["conventional"], "not tried"),
         )
     console.print(table)
@@ -66,6 +66,13 @@ def print_faults(document: Document, unproved: Iterable[str], console: Console) 
         _print_plain(console, f"unproved here (no fault turned them red): {', '.join(names)}")
     killed = sum(fault["verdict"] == "killed" for fault in faults)
     _print_verdict(document, f"{killed} of {len(faults)} faults killed", console)
+
+
+def _red(fault: Document) -> str:
+    """The expected laws that turned red, and how many others did."""
+    wanted = [law for law in fault["red"] if law in fault["expected"]]
+    others = len(fault["red"]) - len(wanted)
+    return ", ".join([*wanted, f"{others} others"] if others else wanted)
 
 
 def print_contracts(found: "Iterable[Found]", console: Console) -> None:

@@ -149,13 +149,17 @@ def test_the_table_shows_margins_reasons_and_failures_in_full() -> None:
 
 def test_the_fault_table_names_what_was_not_killed_and_what_is_unproved() -> None:
     faults = [
-        fault("softmax.mask", "killed"),
+        fault("softmax.mask", "killed", red=["repeats", "stays_in_bounds", "matches_oracle"]),
         fault("softmax.stale", "survived", red=[], conventional=None, detail="all gates green"),
     ]
     stream = StringIO()
     print_faults(audit_document({}, faults), {"repeats"}, Console(file=stream, width=160))
 
     text = stream.getvalue()
+    assert text.splitlines()[1].split() == [
+        *("softmax.mask", "7", "killed", "stays_in_bounds"),
+        *("stays_in_bounds,", "2", "others", "pass"),
+    ]
     assert "softmax.stale: all gates green" in text
     assert "unproved here (no fault turned them red): repeats" in text
     assert text.endswith("red: 1 of 2 faults killed\n")
