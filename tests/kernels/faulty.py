@@ -1,0 +1,151 @@
+"""Kernels with one fault each, and right ones that look like them."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def unmasked_load(x, out, n, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + place)
+    tl.store(out + place, value, mask=place < n)
+
+
+@triton.jit
+def unmasked_store(x, out, n, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + place, mask=place < n, other=0.0)
+    tl.store(out + place, value)
+
+
+@triton.jit
+def shifted_copy(x, out, n, shift, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < n
+    tl.store(out + place, tl.load(x + place + shift, mask=inside, other=0.0), mask=inside)
+
+
+@triton.jit
+def strided_copy(x, out, stride, n, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    inside = place < n
+    tl.store(out + place, tl.load(x + place * stride, mask=inside), mask=inside)
+
+
+@triton.jit
+def no_other(x, out, n, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    value = tl.load(x + tl.program_id(0) * n + place, mask=place < n)
+    tl.store(out + tl.program_id(0), tl.sum(value, 0))
+
+
+@triton.jit
+def guarded_no_other(x, out, n, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    value = tl.load(x + tl.program_id(0) * n + place, mask=place < n)
+    tl.store(out + tl.program_id(0), tl.sum(tl.where(place < n, value, 0.0), 0))
+
+
+@triton.jit
+def shared_counter(out, SLOTS: tl.constexpr):
+    place = out + tl.program_id(0) % SLOTS
+    tl.store(place, tl.load(place) + 1.0)
+
+
+@triton.jit
+def same_store(out, value):
+    tl.store(out, value)
+
+
+@triton.jit
+def own_store(out):
+    tl.store(out, tl.program_id(0).to(tl.float32))
+
+
+@triton.jit
+def neighbour(x, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + place + 1)
+    tl.store(x + place, value)
+
+
+@triton.jit
+def in_place(x, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + place, tl.load(x + place) * 2)
+    tl.store(x + place, tl.load(x + place) + 1)
+
+
+@triton.jit
+def atomic_and_plain(total, out):
+    tl.atomic_add(total, 1.0)
+    tl.store(out + tl.program_id(0), tl.load(total))
+
+
+@triton.jit
+def locked(total, lock):
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    tl.store(total, tl.load(total) + 1.0)
+    tl.atomic_xchg(lock, 0)
+
+
+@triton.jit
+def unlocked_early(total, lock):
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    value = tl.load(total)
+    tl.atomic_xchg(lock, 0)
+    tl.store(total, value + 1.0)
+
+
+@triton.jit
+def last_arriver(x, partial, count, out, BLOCK: tl.constexpr, PROGRAMS: tl.constexpr):
+    program = tl.program_id(0)
+    value = tl.load(x + program * BLOCK + tl.arange(0, BLOCK))
+    tl.store(partial + program, tl.sum(value, 0))
+    if tl.atomic_add(count, 1) == PROGRAMS - 1:
+        tl.store(out, tl.sum(tl.load(partial + tl.arange(0, PROGRAMS)), 0))
+
+
+@triton.jit
+def last_arriver_without_order(x, partial, count, out, BLOCK: tl.constexpr, PROGRAMS: tl.constexpr):
+    program = tl.program_id(0)
+    value = tl.load(x + program * BLOCK + tl.arange(0, BLOCK))
+    tl.store(partial + program, tl.sum(value, 0))
+    if tl.atomic_add(count, 1, sem="relaxed") == PROGRAMS - 1:
+        tl.store(out, tl.sum(tl.load(partial + tl.arange(0, PROGRAMS)), 0))
+
+
+@triton.jit
+def endless(x):
+    value = tl.load(x)
+    while value < 1.0:
+        value = value * 0.5
+    tl.store(x, value)
+
+
+@triton.jit
+def asserted(x, BLOCK: tl.constexpr):
+    value = tl.load(x + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))
+    tl.device_assert(value > 0, "x must be positive")
+
+
+@triton.jit
+def load_tile(x, place):
+    return tl.load(x + place)
+
+
+@triton.jit
+def calls_helper(x, out, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    tl.store(out + place, load_tile(x, place))
+
+
+@triton.jit
+def inline_assembly(x, out, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    value = tl.inline_asm_elementwise(
+        "mov.b32 $0, $1;", "=r,r", [tl.load(x + place)], dtype=tl.float32, is_pure=True, pack=1
+    )
+    tl.store(out + place, value)
