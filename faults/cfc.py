@@ -1,0 +1,159 @@
+"""Past bugs of the closed-form continuous-time cell."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from trivet.impl.cfc import step_backward
+from trivet.properties.cfc import (
+    cfc_step,
+    cfc_step_backward,
+    cfc_step_per_branch,
+    cfc_step_per_branch_backward,
+)
+
+Edit = Callable[..., Any]
+FORWARD = "trivet.impl.cfc.forward"
+BACKWARD = "trivet.impl.cfc.backward"
+REDUCTIONS = "trivet.impl.cfc.reductions"
+
+
+@cfc_step_per_branch.fault(
+    expects=("matches_oracle", "permuting_channels_permutes_the_branches"), number=2
+)
+def weights_read_at_the_slots_position(edit: Edit) -> Any:
+    """Rows of the weights were found by position in the bucket, not by original channel.
+
+    The output looked like noise but was finite, and right wherever the table was the identity or
+    the rows were equal.
+    """
+    old = "pre = preactivation(x, h, w_in, w_rec, b, row, channel, B, D, H, BLOCK_K)"
+    new = old.replace("channel", "tl.arange(0, channel.shape[0])")
+    return edit(old, new, module=FORWARD)
+
+
+@cfc_step_per_branch.fault(expects=("matches_oracle", "does_work"), number=5)
+def routing_never_handed_to_the_kernel(edit: Edit) -> Any:
+    """The record was built, the kernel got one of zeros: every program returned early.
+
+    Nothing was computed, so nothing failed.
+    """
+    old = "slots = slots_of(table, H, h.device)"
+    new = "slots = torch.full_like(slots_of(table, H, h.device), -1)"
+    return edit(old, new, module=FORWARD)
+
+
+@cfc_step_per_branch.fault(expects=("matches_oracle", "is_race_free"), number=7)
+def unused_slots_serve_channel_zero(edit: Edit) -> Any:
+    """Slots of -1 were raised to 0 to keep their loads legal, and their stores went with them.
+
+    Channel 0 gets its right value twice, unless it is in no bucket; a full bucket has no such slot.
+    """
+    old = "channel = tl.load(slots + slot, mask=slot < M, other=-1).to(tl.int64)"
+    new = "channel = tl.maximum(tl.load(slots + slot, mask=slot < M, other=-1), 0).to(tl.int64)"
+    return edit(old, new, module=FORWARD)
+
+
+@cfc_step_per_branch.fault(expects=("stays_in_bounds",), number=7)
+def unused_slots_read_before_the_first_row(edit: Edit) -> Any:
+    """The mask asked whether a channel is too large, not whether it is -1.
+
+    What is read before the weights reaches no output, so values never show it.
+    """
+    old = "channel_live = ((channel >= 0) & (channel < H))[:, None]"
+    return edit(old, "channel_live = (channel < H)[:, None]", module=FORWARD)
+
+
+FIRST_CHUNK = """\
+lane = tl.arange(0, BLOCK_K)[None, :]
+    feature = tl.load(x + row[:, None] * D + lane, mask=(row < B)[:, None] & (lane < D), other=0.0)
+    inside = ((channel >= 0) & (channel < H))[:, None] & (lane < D)
+    weight = tl.load(w_in + channel[:, None] * D + lane, mask=inside, other=0.0)
+    products += feature[:, None, :] * weight[None, :, :]"""
+
+
+@cfc_step_per_branch.fault(expects=("matches_oracle", "logic_matches"), number=8)
+def only_the_first_chunk_of_features_read(edit: Edit) -> Any:
+    """The loop over the features was lost when a tile held all of them.
+
+    Up to 64 features, one chunk, nothing is missing.
+    """
+    old = "products = _add_products(products, x, w_in, row, channel, B, H, D, BLOCK_K)"
+    return edit(old, FIRST_CHUNK, module=FORWARD)
+
+
+@cfc_step.fault(expects=("matches_oracle", "new_share_is_accurate_for_small_steps"), number=29)
+def complement_of_decay_by_subtraction(edit: Edit) -> Any:
+    """1 - exp(-x) in place of -expm1(-x): for dt << tau all digits cancel.
+
+    Hidden by the rounding of h unless h = 0; at dt/tau = 1e-8 the new share is lost altogether.
+    """
+    return edit("expm1(exponent) * tanh(pre)", "(tl.exp(exponent) - 1.0) * tanh(pre)", FORWARD)
+
+
+@cfc_step_backward.fault(expects=("matches_oracle",), number=29)
+def complement_of_decay_by_subtraction_in_the_gradient(edit: Edit) -> Any:
+    """dpre with 1 - exp(-x): gradients to the weights vanish for small steps.
+
+    Their absolute error is tiny, as they are.
+    """
+    old = "grad * -expm1(-periods) * tanh_slope(pre)"
+    return edit(old, "grad * (1.0 - decay) * tanh_slope(pre)", module=BACKWARD)
+
+
+@cfc_step.fault(expects=("matches_oracle",), number=30)
+def products_added_in_half_precision(edit: Edit) -> Any:
+    """Partial sums were kept in float16; small sizes and loose tolerances pass."""
+    old = "products += vector[:, None, :] * weight[None, :, :]"
+    new = (
+        "products = (products + vector[:, None, :] * weight[None, :, :])"
+        ".to(tl.float16).to(tl.float32)"
+    )
+    return edit(old, new, module=FORWARD)
+
+
+_kept: dict[tuple[torch.Size, ...], dict[str, torch.Tensor]] = {}
+
+
+@cfc_step_backward.fault(expects=("repeats",), number=31)
+def gradients_added_to_a_buffer_that_was_not_cleared(
+    g: torch.Tensor,
+    x: torch.Tensor,
+    h: torch.Tensor,
+    dt: torch.Tensor,
+    W_in: torch.Tensor,
+    W_rec: torch.Tensor,
+    b: torch.Tensor,
+    tau: torch.Tensor,
+) -> dict[str, torch.Tensor]:
+    """The buffers of a shape were kept between calls and added to; the first call is right."""
+    found = step_backward(g, x, h, dt, W_in, W_rec, b, tau)
+    shapes = tuple(gradient.shape for gradient in found.values())
+    sums = _kept.setdefault(shapes, {name: torch.zeros_like(each) for name, each in found.items()})
+    for name, gradient in found.items():
+        sums[name] += gradient
+    return sums
+
+
+@triton.jit
+def add_rows_in_any_order(rows: tl.tensor, sums: tl.tensor, H: int, BLOCK: tl.constexpr) -> None:
+    """Add one row of (B, H) to sums (H,), whichever row comes first."""
+    channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    terms = tl.load(rows + tl.program_id(0) * H + channel, mask=channel < H)
+    tl.atomic_add(sums + channel, terms, mask=channel < H)
+
+
+@cfc_step_per_branch_backward.fault(expects=("is_deterministic",), number=32)
+def batch_summed_by_atomics(edit: Edit) -> Any:
+    """The bias's gradient was added up atomically: right within any tolerance, never the same."""
+    old = "_input_gradients_kernel[(triton.cdiv(B, block_rows), tiles)]("
+    new = f"""\
+from trivet.faults.cfc import add_rows_in_any_order
+
+        bias = sums[H * (D + H) : H * (D + H + 1)].zero_()
+        add_rows_in_any_order[(B, triton.cdiv(H, 128))](dpre, bias, H, 128)
+        {old}"""
+    return edit(old, new, module=REDUCTIONS)
