@@ -20,7 +20,7 @@ from trivet.simulator.memory import Argument, View
 from trivet.simulator.ordering import Ordering
 from trivet.simulator.routines import call
 from trivet.simulator.sanitizer import Sanitizer
-from trivet.simulator.values import INTEGERS, Pointer, Value
+from trivet.simulator.values import INTEGERS, Descriptor, Pointer, Value
 
 _CHUNK_ELEMENTS = 1 << 17
 _MOST_PROGRAMS = 1 << 14
@@ -129,10 +129,16 @@ class Machine:
                 values.append(Pointer(pointers, np.zeros(1, np.int64)))
                 pointers += 1
             elif kind.is_float:
-                constant = self._arithmetic.argument(float(item), kind.element)
+                constant = self._arithmetic.constant(float(item), kind.element)
                 values.append(self._arithmetic.map(lambda array: array.reshape(1), constant))
             else:
                 values.append(_integer(int(item), kind.element))
+        for position, kind in enumerate(kinds):
+            if kind.element.startswith("desc<"):
+                middle = position + 1 + len(kind.shape)
+                sizes = values[position + 1 : middle]
+                strides = values[middle : middle + len(kind.shape)]
+                values[position] = Descriptor(values[position], sizes, strides, kind.shape, "zero")
         return values
 
     def _run(self, launch: Launch, values: list[Value], settings: Settings) -> None:

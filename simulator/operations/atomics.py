@@ -20,12 +20,13 @@ from trivet.simulator.access import (
 )
 from trivet.simulator.chunk import Chunk
 from trivet.simulator.compiler import Compiler
-from trivet.simulator.ir import Operation
-from trivet.simulator.memory import View
+from trivet.simulator.ir import Operation, Type
+from trivet.simulator.memory import Allocation, View
+from trivet.simulator.operations.descriptors import block_of
 from trivet.simulator.operations.integers import integer_function
 from trivet.simulator.operations.memory_access import access_of
 from trivet.simulator.operations.registry import Handler, Unsupported, effect
-from trivet.simulator.values import Pointer, Value
+from trivet.simulator.values import Descriptor, Pointer, Value
 
 _INTEGER = {
     "add": "arith.addi",
@@ -37,7 +38,7 @@ _INTEGER = {
     "umax": "arith.maxui",
     "umin": "arith.minui",
 }
-_FLOAT = {"fadd": "arith.addf", "max": "arith.maxnumf", "min": "arith.minnumf"}
+_FLOAT = {"fadd": "arith.addf", "add": "arith.addf", "max": "arith.maxnumf", "min": "arith.minnumf"}
 _UNORDERED = frozenset({"add", "and", "or", "xor", "max", "min"})
 _ACQUIRE = frozenset({"acquire", "acq_rel"})
 _RELEASE = frozenset({"release", "acq_rel"})
@@ -75,8 +76,8 @@ def _turns(places: np.ndarray) -> list[np.ndarray]:
 class _Atomic:
     """One atomic operation, prepared."""
 
-    def __init__(self, operation: Operation, compiler: Compiler) -> None:
-        self.access = access_of(operation, operation.result_types[0], compiler)
+    def __init__(self, operation: Operation, kind: Type, compiler: Compiler) -> None:
+        self.access = access_of(operation, kind, compiler)
         self.used = compiler.is_used(operation)
         self.synchronises = self.access.rank == 0
         self._acquires = self.used and bool(_ACQUIRE & set(operation.words))
@@ -130,39 +131,80 @@ def _single_argument(pointer: Pointer) -> int:
     return int(numbers[0])
 
 
-@effect("tt.atomic_rmw")
-def build_update(operation: Operation, compiler: Compiler) -> Handler:
-    """Read-modify-write; operands are pointer, value, mask; returns the old elements."""
-    atomic = _Atomic(operation, compiler)
-    access, kind = atomic.access, operation.words[0]
-    update = _update_of(kind, access)
-    ufunc = update if isinstance(update, np.ufunc) and kind in _UNORDERED | {"fadd"} else None
-    direct = ufunc if access.kind.element in ("f32", "f64", "i32", "i64") else None
+class _Update:
+    """A read-modify-write, prepared; calling it returns the old elements if they are used."""
 
-    def one_by_one(data: np.ndarray, live: Lanes, chosen: Value, stored_as: str) -> Value:
-        old = np.empty(live.places.shape, typed(data, access.kind.element).dtype)
-        target = typed(data, access.kind.element)
-        for turn in _turns(live.places):
-            places = live.places[turn]
-            before = taken(access, data, places, stored_as)
-            old[turn] = target.take(places)
-            after = update(before, access.move(lambda array, turn=turn: array[turn], chosen))
-            target[places] = as_stored(access, target, after, stored_as)
-        return old
+    def __init__(self, kind: str, atomic: _Atomic) -> None:
+        self._atomic = atomic
+        self._access = atomic.access
+        self._function = _update_of(kind, atomic.access)
+        plain = atomic.access.kind.element in ("f32", "f64", "i32", "i64")
+        known = plain and kind in _UNORDERED | {"fadd"}
+        self._ufunc = self._function if known and isinstance(self._function, np.ufunc) else None
 
-    def run(chunk: Chunk, pointer: Pointer, value: Value, mask: np.ndarray | None = None) -> Value:
+    def __call__(
+        self, chunk: Chunk, pointer: Pointer, value: Value, mask: np.ndarray | None
+    ) -> Value:
+        atomic, access = self._atomic, self._access
         number = _single_argument(pointer)
         chunk.launch.report.stores += 1
         live = atomic.lanes(chunk, number, pointer, mask)
         if live is None:
-            return access.poison("zero").reshape((1,) * (access.rank + 1))
+            return _nothing(access)
         allocation = chunk.launch.views[number].argument.allocation
         data, chosen = allocation.data, access.move(live.select, value)
-        if not atomic.used and direct is not None and data.dtype == chosen.dtype:
-            direct.at(data, live.places, chosen)
+        if not atomic.used and self._ufunc is not None and data.dtype == chosen.dtype:
+            self._ufunc.at(data, live.places, chosen)
             return None
-        old = one_by_one(data, live, chosen, allocation.element)
+        old = self._in_turns(data, live, chosen, allocation.element)
         return _spread(access, chunk, live, old, allocation.element)
+
+    def _in_turns(self, data: np.ndarray, live: Lanes, chosen: Value, stored_as: str) -> np.ndarray:
+        access = self._access
+        target = typed(data, access.kind.element)
+        old = np.empty(live.places.shape, target.dtype)
+        for turn in _turns(live.places):
+            places = live.places[turn]
+            before = taken(access, data, places, stored_as)
+            old[turn] = target.take(places)
+            after = self._function(before, access.move(_picker(turn), chosen))
+            target[places] = as_stored(access, target, after, stored_as)
+        return old
+
+
+def _picker(turn: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda array: array[turn]
+
+
+def _nothing(access: Access) -> Value:
+    """Old elements of an access without a live lane."""
+    zero = access.poison("zero")
+    return access.move(lambda array: array.reshape((1,) * (access.rank + 1)), zero)
+
+
+@effect("tt.atomic_rmw")
+def build_update(operation: Operation, compiler: Compiler) -> Handler:
+    """Read-modify-write; operands are pointer, value, mask; returns the old elements."""
+    atomic = _Atomic(operation, operation.result_types[0], compiler)
+    update = _Update(operation.words[0], atomic)
+
+    def run(chunk: Chunk, pointer: Pointer, value: Value, mask: np.ndarray | None = None) -> Value:
+        return update(chunk, pointer, value, mask)
+
+    return run
+
+
+@effect("tt.descriptor_reduce")
+def build_descriptor_update(operation: Operation, compiler: Compiler) -> Handler:
+    """Atomic update of a block of a tensor; elements outside it are dropped."""
+    block = operation.operand_types[0]
+    atomic = _Atomic(operation, Type(block.shape, block.pointee), compiler)
+    update = _Update(operation.words[0], atomic)
+
+    def run(chunk: Chunk, descriptor: Descriptor, *operands: Value) -> None:
+        *starts, value = operands
+        pointer, inside = block_of(descriptor, starts)
+        update(chunk, pointer, value, inside)
 
     return run
 
@@ -178,32 +220,34 @@ def _spread(access: Access, chunk: Chunk, live: Lanes, old: np.ndarray, stored_a
 
 @effect("tt.atomic_cas")
 def build_swap(operation: Operation, compiler: Compiler) -> Handler:
-    """Compare-and-swap by bit pattern; operands are pointer, expected, desired."""
-    atomic = _Atomic(operation, compiler)
+    """Compare-and-swap; operands are pointer, expected, desired; returns the old elements."""
+    atomic = _Atomic(operation, operation.result_types[0], compiler)
     access = atomic.access
 
-    def swap(old: Value, expected: Value, desired: Value) -> Value:
+    def swapped(old: Value, expected: Value, desired: Value) -> Value:
         equal = old == expected
         return access.move(lambda a, b: np.where(equal, a, b), desired, old)
+
+    def in_turns(allocation: Allocation, live: Lanes, wanted: Value, new: Value) -> np.ndarray:
+        target = typed(allocation.data, access.kind.element)
+        old = np.empty(live.places.shape, target.dtype)
+        for turn in _turns(live.places):
+            places, pick = live.places[turn], _picker(turn)
+            before = taken(access, allocation.data, places, allocation.element)
+            old[turn] = target.take(places)
+            after = swapped(before, access.move(pick, wanted), access.move(pick, new))
+            target[places] = as_stored(access, target, after, allocation.element)
+        return old
 
     def run(chunk: Chunk, pointer: Pointer, expected: Value, desired: Value) -> Value:
         number = _single_argument(pointer)
         chunk.launch.report.stores += 1
         live = atomic.lanes(chunk, number, pointer, None)
         if live is None:
-            return access.poison("zero").reshape((1,) * (access.rank + 1))
+            return _nothing(access)
         allocation = chunk.launch.views[number].argument.allocation
-        wanted = access.move(live.select, expected)
-        new = access.move(live.select, desired)
-        target = typed(allocation.data, access.kind.element)
-        old = np.empty(live.places.shape, target.dtype)
-        for turn in _turns(live.places):
-            places = live.places[turn]
-            before = taken(access, allocation.data, places, allocation.element)
-            old[turn] = target.take(places)
-            pick = lambda array, turn=turn: array[turn]  # noqa: E731
-            after = swap(before, access.move(pick, wanted), access.move(pick, new))
-            target[places] = as_stored(access, target, after, allocation.element)
+        wanted, new = access.move(live.select, expected), access.move(live.select, desired)
+        old = in_turns(allocation, live, wanted, new)
         return _spread(access, chunk, live, old, allocation.element)
 
     return run
