@@ -218,10 +218,8 @@ def step_per_branch(
     table (N, M) int32 lists each bucket's channels, with -1 in unused slots, wherever they are;
     a routing record in its place is checked before anything else. Channels in no bucket keep
     out's old bits. With equal block_k the union of all branches equals `step` bitwise. One
-    launch, a program per block of rows and branch.
-
-    Raises as `step`, and ValueError for a channel that the table names twice, a record that is
-    not whole, and an out that overlaps another argument in memory.
+    launch, a program per block of rows and branch. Raises as `step`, and ValueError for a table
+    that names a channel twice, a record that is not whole, or an out that overlaps an argument.
     """
     if isinstance(table, RoutingRecord):
         table.validate()

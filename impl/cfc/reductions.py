@@ -208,9 +208,12 @@ def reduce_gradients(
         _input_gradients_kernel[(triton.cdiv(B, block_rows), tiles)](
             dpre, kept, W_in, W_rec, dx, dh, B, D, H, *blocks, num_warps=2
         )
+    return {"x": dx, "h": dh} | _parameter_gradients(sums, D, H)
+
+
+def _parameter_gradients(sums: torch.Tensor, D: int, H: int) -> dict[str, torch.Tensor]:
+    """Return the views that `sums` consists of, in the order of a part."""
     return {
-        "x": dx,
-        "h": dh,
         "W_in": sums[: H * D].view(H, D),
         "W_rec": sums[H * D : H * (D + H)].view(H, H),
         "b": sums[H * (D + H) : H * (D + H + 1)],

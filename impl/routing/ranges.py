@@ -15,6 +15,19 @@ def _pick(value: tl.tensor, hit: tl.tensor) -> tl.tensor:
 
 
 @triton.jit
+def _count_members(
+    bucket_of: tl.tensor, bucket: tl.tensor, H: int, BLOCK_CHANNELS: tl.constexpr
+) -> tl.tensor:
+    """Return the number of channels of the bucket."""
+    size = 0
+    for start in range(0, H, BLOCK_CHANNELS):
+        channel = start + tl.arange(0, BLOCK_CHANNELS)
+        member = tl.load(bucket_of + channel, mask=channel < H, other=-1) == bucket
+        size += tl.sum(member.to(tl.int32), axis=0)
+    return size
+
+
+@triton.jit
 def _bucket_iqr_kernel(
     tau: tl.tensor,
     bucket_of: tl.tensor,
@@ -25,11 +38,7 @@ def _bucket_iqr_kernel(
     BLOCK_OTHERS: tl.constexpr,
 ) -> None:
     bucket = tl.program_id(0)
-    size = 0
-    for start in range(0, H, BLOCK_OTHERS):
-        channel = start + tl.arange(0, BLOCK_OTHERS)
-        member = tl.load(bucket_of + channel, mask=channel < H, other=-1) == bucket
-        size += tl.sum(member.to(tl.int32), axis=0)
+    size = _count_members(bucket_of, bucket, H, BLOCK_OTHERS)
     last = size - 1
     under_q1 = last // 4
     under_q3 = 3 * last // 4
