@@ -121,17 +121,24 @@ def _margin(gate: Gate) -> float:
 
 
 def _print_reasons(state: str, rows: dict[tuple[str, str], list[Gate]], console: Console) -> None:
-    reasons: dict[tuple[str, str], list[str]] = {}
+    """Print each reason once, with the laws and the contracts that share it."""
+    places: dict[tuple[str, str], list[str]] = {}
     for (contract, dtype), gates in rows.items():
         for gate in gates:
             if gate["verdict"] == state:
-                key = (gate["law"], gate["reason"] or "no reason given")
-                reasons.setdefault(key, []).append(f"{contract}[{dtype}]")
-    if reasons:
+                key = (gate["reason"] or "no reason given", gate["law"])
+                places.setdefault(key, []).append(f"{contract}[{dtype}]")
+    laws: dict[tuple[str, str], list[str]] = {}
+    for (reason, law), where in places.items():
+        laws.setdefault((reason, _some(where)), []).append(law)
+    if laws:
         console.print(f"\n{state.replace('_', ' ')}", style=STYLES.get(state, "bold"))
-    for (law, reason), where in reasons.items():
-        shown = ", ".join(where[:3]) + (f" and {len(where) - 3} more" if len(where) > 3 else "")
-        _print_plain(console, f"  {law}: {reason} ({shown})")
+    for (reason, where_text), names in laws.items():
+        _print_plain(console, f"  {_some(names)}: {reason} ({where_text})")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _print_verdict(document: Document, summary: str, console: Console) -> None:

@@ -147,6 +147,13 @@ def test_the_table_shows_margins_reasons_and_failures_in_full() -> None:
     )
 
 
+def test_a_reason_that_laws_share_is_printed_once() -> None:
+    laws = ("matches_oracle", "repeats", "does_work", "ignores_layout", "handles_empty")
+    text = printed(document(*(gate(law, "not_judged", reason="no GPU") for law in laws)))
+
+    assert "  matches_oracle, repeats, does_work and 2 more: no GPU (softmax[float32])\n" in text
+
+
 def test_the_fault_table_names_what_was_not_killed_and_what_is_unproved() -> None:
     faults = [
         fault("softmax.mask", "killed", red=["repeats", "stays_in_bounds", "matches_oracle"]),
