@@ -57,10 +57,11 @@ def judge_fault(found: Found, fault: Fault, seed: int = 0) -> FaultVerdict:
     text = "\n".join(v.failure.text for v in red if v.failure and v.law in fault.expects)
     if set(fault.expects) <= set(names):
         return report(names, seen, "killed", text)
-    odd = [f"{v.law}: {v.reason}" for v in verdicts if v.state == "not_judged"]
-    crash = [v.failure.text for v in verdicts if v.reason == CRASH and v.failure]
-    detail = "; ".join(odd + crash) or "; ".join(v.failure.text for v in red if v.failure)
-    return report(names, seen, "wrong_law" if names else "survived", detail)
+    crashes = [v.failure.text for v in verdicts if v.reason == CRASH and v.failure]
+    if crashes:
+        return report(names, seen, "not_judged", "\n".join(crashes))
+    others = "\n".join(v.failure.text for v in red if v.failure)
+    return report(names, seen, "wrong_law" if names else "survived", others)
 
 
 def _unkept(found: Found, laws: tuple[str, ...], seed: int) -> str:

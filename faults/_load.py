@@ -17,8 +17,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import Any
 
-Kernel = Callable[..., object]
+Kernel = Callable[..., Any]
+Edit = Callable[..., Kernel]
 _NUMBERS = itertools.count(1)
 
 

@@ -1,6 +1,7 @@
 """The contract: what a kernel promises, checked as it is written down."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeVar, overload
@@ -107,6 +108,12 @@ class Contract:
 
     # ------------------------------------------------------------ what others ask
 
+    def with_kernel(self, kernel: Callable[..., Any]) -> "Contract":
+        """The same promises of another kernel; laws, assumptions and faults are shared."""
+        twin = copy(self)
+        object.__setattr__(twin, "kernel", kernel)
+        return twin
+
     def is_bitwise(self, law: str) -> bool:
         """Whether ``law`` must hold to the bit."""
         return law in self.exact_laws
@@ -155,10 +162,14 @@ class Contract:
         return alias if isinstance(alias, tuple) else ()
 
     def dtypes(self) -> tuple[str, ...]:
-        """The dtypes the contract is judged at: those of the first argument that has several."""
+        """The dtypes the contract is judged at: those of the first argument that has several.
+
+        Where none has several, the dtype of the first float argument, else of the first tensor.
+        """
         found = [a.dtypes for a in self.tensors().values() if isinstance(a.dtypes, tuple)]
         several = [dtypes for dtypes in found if len(dtypes) > 1]
-        return (several or found or [("float32",)])[0]
+        floats = [dtypes for dtypes in found if DTYPES[dtypes[0]].floating]
+        return (several or floats or found or [("float32",)])[0]
 
     def dtype_of(self, name: str, dtype: str) -> str:
         """The storage type of argument ``name`` when the contract is judged at ``dtype``."""
@@ -173,6 +184,9 @@ class Contract:
             return self.dtype_of(tensor.dtypes, dtype)
         if dtype in tensor.dtypes:
             return dtype
+        if dtype not in self.dtypes():
+            known = ", ".join(self.dtypes())
+            raise ValueError(f"{dtype} is none of the dtypes the contract is judged at: {known}")
         return tensor.dtypes[self.dtypes().index(dtype) % len(tensor.dtypes)]
 
     def output_dtype(self, name: str, dtype: str) -> str | None:

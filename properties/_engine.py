@@ -94,7 +94,7 @@ class Session:
     @property
     def stopped(self) -> bool:
         """Whether every law of ``stop_when`` is red."""
-        return bool(self.stop_when) and all(self.gates[law].reds for law in self.stop_when or ())
+        return bool(self.stop_when) and all(self.gates[law].broken for law in self.stop_when or ())
 
     def _judge_case(self, case: Case) -> None:
         observation = None if self.stopped else self._observe(case)

@@ -53,6 +53,11 @@ class Gate:
         """Whether further examples cannot change the verdict."""
         return bool(self.not_judged or self.not_promised or self.elsewhere)
 
+    @property
+    def broken(self) -> bool:
+        """Whether the law is broken for a better reason than an exception of the kernel."""
+        return any(not red.violation.key.startswith(CRASH) for red in self.reds.values())
+
     def add(self, tally: Tally, *, launches: int, normal: bool) -> None:
         """Count one judged example."""
         self.examples += 1
@@ -73,8 +78,7 @@ class Gate:
     def state(self, discarded: int, discard_reason: str) -> tuple[State, str | None]:
         """Return the verdict's state and, where it is not plainly green, why."""
         if self.reds:
-            crashed = all(red.violation.key.startswith(CRASH) for red in self.reds.values())
-            return "red", CRASH if crashed else None
+            return "red", None if self.broken else CRASH
         for state, reason in (
             ("elsewhere", self.elsewhere),
             ("not_judged", self.not_judged),

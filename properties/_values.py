@@ -276,15 +276,16 @@ def real_values(request: Request, span: Span) -> Floats:
 
 
 def _probe(request: Request, span: Span) -> Floats:
-    """``probe:BITS``: odd whole multiples of the quantum up to 2^BITS, 0 here and there.
+    """``probe:BITS``: odd multiples of one power of two, up to 2^BITS of it, 0 here and there.
 
     Odd ones differ from their neighbours in the last place, so a dropped term or a wrong rounding
-    shows; with few bits every partial sum is exact (research: exact probes).
+    shows; with few bits every partial sum is exact. In a small domain the power is below 1: what
+    counts are the bits.
     """
     bits = int(request.kind.partition(":")[2])
-    most = min(2**bits, int(span.size / span.quantum)) if span.size else 0
-    odd = 2 * request.stream.below(max(1, (most + 1) // 2), request.shape) + 1
-    values = _signs(request, span, 8) * odd * span.quantum
+    step = min(span.quantum, 2.0 ** np.floor(np.log2(span.size) - bits)) if span.size else 1.0
+    odd = 2 * request.stream.below(2 ** max(0, bits - 1), request.shape) + 1
+    values = _signs(request, span, 8) * odd * step
     if not span.zero:
         return np.asarray(span.quantum * np.ceil(span.lo / span.quantum) + np.zeros(request.shape))
     return np.where(request.stream.below(7, request.shape, 9) == 0, 0.0, values)

@@ -1,0 +1,47 @@
+"""The tiny kernel into which the faults of the standard laws are planted: sums of rows."""
+
+import torch
+import triton
+import triton.language as tl
+
+from trivet import ANY, Choice, Contract, Tensor, reals, sizes
+
+
+@triton.jit
+def _row_sums(  # type: ignore[no-untyped-def]
+    x_ptr, y_ptr, rows, columns, row_step, column_step, BLOCK: tl.constexpr
+):
+    row = tl.program_id(0)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, columns, BLOCK):
+        lane = start + tl.arange(0, BLOCK)
+        at = x_ptr + row * row_step + lane * column_step
+        total += tl.load(at, mask=lane < columns, other=0.0)
+    tl.store(y_ptr + row, tl.sum(total))
+
+
+def row_sums(x: torch.Tensor, block: int = 16) -> torch.Tensor:
+    """Return the sums (M,) of the rows of ``x`` (M, N), float32; ValueError for other dtypes."""
+    if x.dtype != torch.float32:
+        raise ValueError(f"x has dtype {x.dtype}, expected float32")
+    y = torch.empty(x.shape[0])
+    if y.numel():
+        _row_sums[y.shape](x, y, *x.shape, *x.stride(), BLOCK=block)
+    return y
+
+
+def oracle(m, x):  # type: ignore[no-untyped-def]
+    """Return the sums by definition."""
+    return m.sum(x, axis=-1)
+
+
+row_sums_contract = Contract(
+    kernel=row_sums,
+    oracles=[oracle],
+    dims={"M": sizes(0, 6), "N": sizes(0, 70)},
+    args={
+        "x": Tensor("M N", domain=reals(-8, 8, nonfinite=True), layouts=ANY),
+        "block": Choice(16, 32),
+    },
+    raises=((ValueError, "x has dtype", {"x": torch.zeros(2, 2, dtype=torch.float64)}),),
+)
