@@ -41,11 +41,11 @@ MISTAKES = {
         "tl.sum(e, axis=0)",
         "tl.sum(e.to(tl.float16), axis=0).to(tl.float32)",
         "matches_oracle",
-        "y[0, ",
+        "out[0, ",
         "M = 1, N = 2",
     ),
     "rows_unwritten": Mistake(
-        "(len(x),)", "(len(x) - 1,)", "writes_every_element", "y[0, 0]", "M = 1, N = 1"
+        "(len(x),)", "(len(x) - 1,)", "writes_every_element", "out[0, 0]", "M = 1, N = 1"
     ),
 }
 
