@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _HOOK = Path(__file__).resolve().parent / "_hook"
 _REPORT = "TRIVET_RUN_REPORT"
 _COUNT_WIDTH = 16
+_for_the_process = ExitStack()
 
 
 def run_command(command: list[str], on: str = "simulator") -> int:
@@ -50,11 +52,10 @@ def install() -> None:
     from trivet.simulator.executors import Simulator
     from trivet.simulator.host import HostWatch
     from trivet.simulator.launch import route
-    from trivet.simulator.session import Session
 
-    session = Session(HostWatch(), Simulator().settings())
+    session = Simulator().session(HostWatch())
     handler = _Reporting(session, Path(os.environ[_REPORT]))
-    route(handler).__enter__()
+    _for_the_process.enter_context(route(handler))
 
 
 @dataclass

@@ -134,15 +134,9 @@ class Simulator:
     ) -> Run:
         """Call ``kernel(**args)`` with launches and host operations watched; see Executor."""
         watch = HostWatch(shadow=self.shadow)
-        session = Session(
-            watch,
-            self.settings(),
-            arithmetic=self.arithmetic,
-            configuration=self.configuration,
-            cold=self.cold,
-            read_only=_storages(args, read_only) - _storages(args, args.keys() - read_only),
-            whole=_storages(args, whole_storage),
-        )
+        session = self.session(watch)
+        session.read_only = _storages(args, read_only) - _storages(args, args.keys() - read_only)
+        session.whole = _storages(args, whole_storage)
         for name in unwritten:
             if isinstance(args.get(name), torch.Tensor):
                 watch.mark_unwritten(args[name], f"the argument {name}")  # type: ignore[arg-type]
@@ -166,15 +160,22 @@ class Simulator:
             watch=watch,
         )
 
-    def settings(self) -> Settings:
-        """Return what the machine is told of each launch."""
-        return Settings(
+    def session(self, watch: HostWatch) -> Session:
+        """Return a handler for the launches of one run under ``watch``."""
+        settings = Settings(
             order=self.order,  # type: ignore[arg-type]
             chunk=self.chunk,
             poison=self.poison,  # type: ignore[arg-type]
             fuel=self.fuel,
             sanitize=self.sanitize,
             seed=self.seed,
+        )
+        return Session(
+            watch,
+            settings,
+            arithmetic=self.arithmetic,
+            configuration=self.configuration,
+            cold=self.cold,
         )
 
 

@@ -5,6 +5,7 @@ long as this one and runs nothing else.
 """
 
 import atexit
+import contextlib
 import os
 import select
 import subprocess
@@ -116,19 +117,21 @@ class _Child:
             answer: Answer = read(self.process.stdout)
         except (EOFError, BrokenPipeError) as error:
             status = self.process.wait()
+            self.close()
             how = f"by signal {-status}" if status < 0 else f"with status {status}"
             text = f"the interpreter's process ended {how} while it ran {what}"
             raise InterpreterError(text) from error
         return answer
 
     def close(self) -> None:
-        """End the process."""
+        """End the process if it is ours, and close the pipes to it."""
         if self.owner == os.getpid():
             self.process.kill()
             self.process.wait()
-            for pipe in (self.process.stdin, self.process.stdout):
-                if pipe is not None:
-                    pipe.close()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                assert pipe is not None
+                pipe.close()
 
 
 _children: list[_Child] = []
@@ -140,6 +143,7 @@ def _child() -> _Child:
         return _children[-1]
     if not _children:
         atexit.register(_close)
+    _close()
     _children[:] = [_Child()]
     return _children[-1]
 

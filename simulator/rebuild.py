@@ -170,7 +170,7 @@ _library_modules = 0
 def _library() -> list[tuple[Any, str, Any]]:
     """List where triton.language holds interpreted functions; again only after new imports."""
     global _library_modules
-    modules = [m for n, m in list(sys.modules.items()) if n.startswith("triton.language")]
+    modules = [m for n, m in sys.modules.copy().items() if n.startswith("triton.language")]
     if len(modules) != _library_modules:
         _library_modules = len(modules)
         owners = [*modules, triton.language.tensor]

@@ -14,7 +14,7 @@ from trivet.simulator.executors import Run, Simulator
 
 
 @triton.jit
-def scale_rows(x, o, n, factor, B: tl.constexpr):  # type: ignore[no-untyped-def]
+def scale_rows(x, o, n, factor, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(o + i, tl.load(x + i, mask=i < n, other=0.0) * factor, mask=i < n)
 
@@ -55,8 +55,8 @@ EMPTIES: dict[str, Callable[[], torch.Tensor]] = {
 @pytest.mark.parametrize("make", EMPTIES.values(), ids=EMPTIES.keys())
 def test_fresh_memory_is_unwritten_and_poisoned(make: Callable[[], torch.Tensor]) -> None:
     run = ran(make)
-    assert not run.initialised_of(run.outputs[0]).any()  # type: ignore[arg-type]
-    assert torch.isnan(run.outputs[0]).all()  # type: ignore[arg-type]
+    assert not run.initialised_of(run.outputs[0]).any()
+    assert torch.isnan(run.outputs[0]).all()
 
 
 FULL: dict[str, Callable[[], torch.Tensor]] = {
@@ -91,7 +91,7 @@ def halves_filled() -> torch.Tensor:
 def test_written_memory_is_written(make: Callable[[], torch.Tensor]) -> None:
     run = ran(make)
     assert run.faults == []
-    assert run.initialised_of(run.outputs[0]).all()  # type: ignore[arg-type]
+    assert run.initialised_of(run.outputs[0]).all()
 
 
 def partly() -> torch.Tensor:
@@ -126,7 +126,7 @@ def test_copies_carry_the_map(
 ) -> None:
     run = ran(lambda: move(partly()))
     assert run.faults == []
-    assert (run.initialised_of(run.outputs[0]) == wanted).all()  # type: ignore[arg-type]
+    assert (run.initialised_of(run.outputs[0]) == wanted).all()
 
 
 def test_index_assignments_write_what_they_index() -> None:
@@ -141,7 +141,7 @@ def test_index_assignments_write_what_they_index() -> None:
     wanted[[0, 2]] = wanted[:, 0] = True
     run = ran(host)
     assert run.faults == []
-    assert (run.initialised_of(run.outputs[0]) == wanted).all()  # type: ignore[arg-type]
+    assert (run.initialised_of(run.outputs[0]) == wanted).all()
 
 
 READS: dict[str, Callable[[torch.Tensor], object]] = {
@@ -189,7 +189,7 @@ def test_kernels_that_read_unwritten_elements() -> None:
 
 def test_what_a_launch_leaves_unwritten() -> None:
     run = ran(lambda: launch(X, torch.empty(4, 6), 20))
-    written = run.initialised_of(run.outputs[0])  # type: ignore[arg-type]
+    written = run.initialised_of(run.outputs[0])
     assert (written.ravel() == (np.arange(24) < 20)).all()
 
 
@@ -212,7 +212,7 @@ def test_a_grown_storage_is_unwritten_beyond_its_old_end() -> None:
         return made.resize_(8)
 
     run = ran(host)
-    assert run.initialised_of(run.outputs[0]).tolist() == [True] * 2 + [False] * 6  # type: ignore[arg-type]
+    assert run.initialised_of(run.outputs[0]).tolist() == [True] * 2 + [False] * 6
 
 
 def test_the_wrapper_sees_its_own_dtypes() -> None:
@@ -264,11 +264,11 @@ def test_shadow_equals_a_float64_rerun(
 ) -> None:
     run = ran(host, {"x": X.clone()}, shadow=True)
     assert run.shadow_failure is None
-    shadow = run.shadow_of(run.outputs[0])  # type: ignore[arg-type]
+    shadow = run.shadow_of(run.outputs[0])
     assert shadow is not None
     wanted = in_float64(host, monkeypatch)
     assert np.abs(shadow - wanted).max() <= 1e-14 * max(1.0, np.abs(wanted).max())
-    assert np.abs(shadow - run.outputs[0].double().numpy()).max() > 0  # type: ignore[attr-defined]
+    assert np.abs(shadow - run.outputs[0].double().numpy()).max() > 0
 
 
 def in_float64(
@@ -298,14 +298,14 @@ def test_shadows_of_integers_random_numbers_and_bits() -> None:
         return torch.arange(3), noise * 2, bits, noise.normal_()
 
     run = ran(host, shadow=True)
-    integers, noise, bits, normal = (run.shadow_of(t) for t in run.outputs)  # type: ignore[arg-type]
+    integers, noise, bits, normal = (run.shadow_of(t) for t in run.outputs)
     assert integers is None
     for shadow, output in (
         (noise, run.outputs[1]),
         (bits, run.outputs[2]),
         (normal, run.outputs[3]),
     ):
-        assert (shadow == output.double().numpy()).all()  # type: ignore[attr-defined]
+        assert (shadow == output.double().numpy()).all()
 
 
 def test_gradients_of_the_wrapper_have_shadows() -> None:
@@ -316,7 +316,7 @@ def test_gradients_of_the_wrapper_have_shadows() -> None:
         return leaf.grad
 
     run = ran(host, {"x": X}, shadow=True)
-    shadow = run.shadow_of(run.outputs[0])  # type: ignore[arg-type]
+    shadow = run.shadow_of(run.outputs[0])
     wanted = 0.1 * np.exp(0.1 * X.double().numpy())
     assert shadow is not None
     assert np.abs(shadow - wanted).max() < 1e-16
