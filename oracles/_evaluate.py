@@ -59,9 +59,9 @@ def evaluate(
     precision = precision or Precision()
 
     def run(recorder: Recorder | None) -> list[Any]:
-        return _outputs(
-            _traced(oracle, arguments, Context(profile_named(profile), precision, recorder))
-        )
+        context = Context(profile_named(profile), precision, recorder)
+        traced = {name: trace(context, value) for name, value in arguments.items()}
+        return outputs_of(call_traced(oracle, traced, Namespace(context)))
 
     try:
         outputs = run(None)
@@ -82,7 +82,7 @@ def evaluate_float64(
         for name, value in arguments.items()
     }
     with np.errstate(all="ignore"):
-        outputs = _outputs(_call(oracle, copies, Namespace()))
+        outputs = outputs_of(_call(oracle, copies, Namespace()))
     return [None if output is None else np.asarray(output) for output in outputs]
 
 
@@ -101,12 +101,12 @@ def _call(oracle: Oracle, arguments: Mapping[str, Any], namespace: Namespace) ->
     return oracle(*positional, **known)
 
 
-def _traced(oracle: Oracle, arguments: Mapping[str, Any], context: Context) -> Any:
-    traced = {name: _trace(context, value) for name, value in arguments.items()}
+def call_traced(oracle: Oracle, traced: Mapping[str, Any], namespace: Namespace) -> Any:
+    """What `oracle` returns for traced arguments. Raises OracleError naming it when it fails."""
     name = getattr(oracle, "__name__", repr(oracle))
     try:
         with np.errstate(all="ignore"):
-            return _call(oracle, traced, Namespace(context))
+            return _call(oracle, traced, namespace)
     except Undecidable:
         raise
     except OracleError as error:
@@ -117,7 +117,8 @@ def _traced(oracle: Oracle, arguments: Mapping[str, Any], context: Context) -> A
         raise OracleError(text) from error
 
 
-def _trace(context: Context, value: Any) -> Any:
+def trace(context: Context, value: Any) -> Any:
+    """Floats as bounded arrays without error; integers, bools and None as they are."""
     if isinstance(value, (float, np.floating)) or (
         isinstance(value, np.ndarray) and np.issubdtype(value.dtype, np.floating)
     ):
@@ -126,7 +127,8 @@ def _trace(context: Context, value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def _outputs(result: Any) -> list[Any]:
+def outputs_of(result: Any) -> list[Any]:
+    """What an oracle returned as a list of outputs."""
     if isinstance(result, dict):
         return list(result.values())
     if isinstance(result, (tuple, list)):

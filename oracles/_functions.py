@@ -41,6 +41,7 @@ def _monotone(
     rescaled: bool = False,
 ) -> Bounded:
     """A growing (or falling) function; `extra` is an absolute error of its approximations."""
+    context = number.context
     low, high = interval(number)
     value = function(number.value)
     below, above = function(low), function(high)
@@ -49,11 +50,16 @@ def _monotone(
     propagated = np.maximum(above - value, value - below)
     outside = np.isnan(propagated) & (number.error > 0)
     propagated = np.where(outside, np.inf, np.where(np.isnan(propagated), 0.0, propagated))
+    if number.facts.floor > -math.inf and not falling and extra is None:
+        least = float(function(number.facts.floor))
+        below_least = abs(least) * 2 * np.max(relative, initial=0.0) + context.profile.underflow
+        if not math.isnan(least):
+            floor = max(floor, least - below_least if least else least)
     zero = (value == 0) & (propagated == 0) & np.isfinite(number.value)
     if extra is not None:
-        propagated = propagated + number.context.own(name, extra)
+        propagated = propagated + context.own(name, extra)
     return finish(
-        number.context,
+        context,
         name,
         value,
         propagated,

@@ -1,6 +1,7 @@
 """The math namespace `m` that an oracle is written against: NumPy's conventions."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -30,8 +31,11 @@ class Namespace:
     float32, float64, float16, bfloat16 = "float32", "float64", "float16", "bfloat16"
     int8, int32, int64, bool_ = "int8", "int32", "int64", "bool"
 
-    def __init__(self, context: Context | None = None) -> None:
+    def __init__(
+        self, context: Context | None = None, wrap: Callable[[Any], Any] | None = None
+    ) -> None:
         self._context = context
+        self._wrap = wrap
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -44,7 +48,10 @@ class Namespace:
         whole = dtype is not None and not str(np.dtype(dtype)).startswith("float")
         if whole or self._context is None:
             return value
-        return Bounded(self._context, value, np.zeros(value.shape))
+        return self._traced(Bounded(self._context, value, np.zeros(value.shape)))
+
+    def _traced(self, array: Bounded) -> Any:
+        return array if self._wrap is None else self._wrap(array)
 
     def zeros(self, shape: Any, dtype: Any = None) -> Any:
         """An array of zeros that traced numbers can be stored in."""
@@ -74,7 +81,7 @@ class Namespace:
         exact, rounded = uniform(seed, offset)
         if self._context is None:
             return exact
-        return Bounded(self._context, exact, np.abs(rounded - exact))
+        return self._traced(Bounded(self._context, exact, np.abs(rounded - exact)))
 
 
 def _storage(dtype: Any) -> Any:
