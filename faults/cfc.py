@@ -28,7 +28,7 @@ def weights_read_at_the_slots_position(edit: Edit) -> Any:
     """Rows of the weights were found by position in the bucket, not by original channel.
 
     The output looked like noise but was finite, and right wherever the table was the identity or
-    the rows were equal.
+    the rows were equal. Tests with several buckets see it.
     """
     old = "pre = preactivation(x, h, w_in, w_rec, b, row, channel, B, D, H, BLOCK_K)"
     new = old.replace("channel", "tl.arange(0, channel.shape[0])")
@@ -37,9 +37,9 @@ def weights_read_at_the_slots_position(edit: Edit) -> Any:
 
 @cfc_step_per_branch.fault(expects=("matches_oracle", "does_work"), number=5)
 def routing_never_handed_to_the_kernel(edit: Edit) -> Any:
-    """The record was built, the kernel got one of zeros: every program returned early.
+    """The record was built, the kernel got an empty one: every program returned early.
 
-    Nothing was computed, so nothing failed.
+    Nothing was computed, so nothing failed. The hand-over had no test; one of the kernel sees it.
     """
     old = "slots = slots_of(table, H, h.device)"
     new = "slots = torch.full_like(slots_of(table, H, h.device), -1)"

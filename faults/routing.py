@@ -69,7 +69,8 @@ def stale_lanes_take_part_in_the_ranking(edit: Edit) -> Any:
 def every_bucket_widened(edit: Edit) -> Any:
     """The doubling forgot which bucket had fallen silent: the neighbours' ranges loosened too.
 
-    No range is wrong by itself, and with one bucket nothing is.
+    No range is wrong by itself, and with one bucket nothing is. A test that compares all of them,
+    not bucket k alone, sees it.
     """
     return edit("tl.where(bucket == chosen, low * 0.5, low)", "low * 0.5", module=RANGES)
 
@@ -80,8 +81,8 @@ def every_bucket_widened(edit: Edit) -> Any:
 def weights_packed_from_the_slots_position(edit: Edit) -> Any:
     """The row was read at the position in the bucket, not at the original channel.
 
-    Finite weights of other channels look like noise; with one bucket, or identical columns, the
-    two positions agree.
+    Finite weights of other channels look like noise; with one bucket, or equal columns, the two
+    positions agree. Tests with several buckets see it.
     """
     old = "weight = tl.load(w_skip + bucket * H + channel, mask=live)"
     new = "weight = tl.load(w_skip + bucket * H + slot, mask=live & (slot < H))"
