@@ -200,6 +200,10 @@ class _Placing:
             totals[owner] = max(totals[owner], places[name].storage)
         flats = {name: empty_storage(total, self._storage(name)) for name, total in totals.items()}
         shared = {name: as_torch(flat, self._storage(name)) for name, flat in flats.items()}
+        for name in self.values:
+            mode, other = self._share(name)
+            if mode == "same":
+                self.values[name] = self.values[other]
         held = {n: self._write(flats[owners[n]], n, places[n]) for n in self.values}
         return {
             name: (torch_view(shared[owners[name]], array.shape, places[name]), held[name])

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from trivet.properties._case import Case, Recipe
 from trivet.properties._cases import legal
 from trivet.properties._decks import Decks
-from trivet.properties._dims import closest, options_of
+from trivet.properties._dims import closest, extent, options_of
 from trivet.properties._edges import (
+    USUAL_BLOCKS,
     affordable,
     class_of,
     classes_within,
@@ -31,6 +32,7 @@ __all__ = ["class_of", "classes_within", "pilot_cases", "plan", "size_class", "s
 
 _PROPOSALS = 24
 _REPAIRED = 4
+_SMALL = 3
 _EMPTY_EVERY = 25
 _EMPTY_AT = 13
 _PILOT_SHARES = (0.15, 0.5, 1.0)
@@ -127,6 +129,10 @@ class _Design:
         self.blocks = sorted(set(blocks))
         self.random = random
         self.seen: dict[Fact, int] = {}
+        block = self.blocks[0] if self.blocks else USUAL_BLOCKS[0]
+        self.large = {
+            name: min(block + 1, (extent(contract, name)[1] + 1) // 2) for name in contract.forms
+        }
 
     def next(self) -> dict[str, int]:
         """The sizes of the next case."""
@@ -157,6 +163,9 @@ class _Design:
         for number in range(_PROPOSALS):
             small = free[number % len(free)] if free and number % 3 == 0 else None
             proposal = self._proposal(small)
+            if proposal is not None and number % 4 == 1 and len(free) > 1:
+                one, other = self.random.sample(free, 2)
+                proposal[one] = proposal[other]
             if proposal is not None:
                 yield proposal
 
@@ -205,10 +214,10 @@ class _Design:
             label = class_of(self.contract, name, dims, self.blocks)
             little = label.startswith("under")
             yield ("class", name, label), _LITTLE_GAIN if little else _CLASS_GAIN
-        block = self.blocks[0] if self.blocks else 16
+        large = {name for name, size in dims.items() if size >= self.large[name]}
         for name in dims:
-            others = [size for other, size in dims.items() if other != name]
-            if others and dims[name] < min(others) and min(others) > block:
+            alone = len(dims) > 1 and large >= dims.keys() - {name}
+            if alone and dims[name] < self.large[name] and dims[name] <= _SMALL:
                 yield ("small", name), _SMALL_GAIN
         for one, other in combinations(dims, 2):
             order = "<" if dims[one] < dims[other] else "=" if dims[one] == dims[other] else ">"

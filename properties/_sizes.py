@@ -3,7 +3,7 @@
 import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Number = int | float
 _MOST_POWER = 64
@@ -19,7 +19,7 @@ class Formula:
 
     text: str
     names: frozenset[str]
-    tree: ast.expr
+    tree: ast.expr = field(compare=False, repr=False)
 
     def __call__(self, values: Mapping[str, Number]) -> Number:
         """Its value; a DomainError where it divides by zero or its power is out of hand."""

@@ -43,12 +43,14 @@ class Stream:
 
     def bits(self, shape: Shape, salt: int = 0) -> Words:
         """64 random bits an element, shape ``shape``; other salts give unrelated arrays."""
-        total = np.full((1,) * len(shape), self._key(salt), np.uint64)
+        # One axis at least: NumPy warns of overflow in single numbers, not in arrays.
+        total = np.full((1,) * max(1, len(shape)), self._key(salt), np.uint64)
         for axis, size in enumerate(shape):
             step = (_STEPS[axis % len(_STEPS)] * (2 * (axis // len(_STEPS)) + 1)) & _WORD
             along = np.arange(1, size + 1, dtype=np.uint64) * np.uint64(step)
             total = total + along.reshape((-1,) + (1,) * (len(shape) - 1 - axis))
-        return _mixed(_mixed(np.broadcast_to(total, shape)))
+        mixed = _mixed(_mixed(total))
+        return mixed if shape else mixed.reshape(())
 
     def uniform(self, shape: Shape, salt: int = 0) -> Floats:
         """Uniform in [0, 1)."""

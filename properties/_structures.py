@@ -160,8 +160,8 @@ def _shares(stream: Stream, parts: int, kind: str) -> NDArray[np.float64]:
 
 def _apportioned(shares: NDArray[np.float64], total: int) -> Ints:
     """Whole numbers proportional to ``shares`` that sum to ``total``."""
-    if not shares.size:
-        return np.zeros(0, np.int64)
+    if not shares.size or not total:
+        return np.zeros(len(shares), np.int64)
     rest = np.isinf(shares)
     if rest.any():
         parts = np.where(rest, 0, 1).astype(np.int64)

@@ -36,7 +36,10 @@ def empty_storage(elements: int, dtype: Dtype) -> Array:
 def view(storage: Array, shape: Shape, place: Geometry) -> Array:
     """The elements of a view of flat storage, writable (not along repeated axes)."""
     strides = tuple(step * storage.itemsize for step in place.strides)
-    return as_strided(storage[place.offset :], shape, strides)
+    # NumPy strides only types of its own: the others are viewed as integers of their width.
+    own = storage.dtype.isbuiltin == 1
+    bits = storage if own else storage.view(_CARRIERS[storage.itemsize])
+    return as_strided(bits[place.offset :], shape, strides).view(storage.dtype)
 
 
 def write(storage: Array, values: Array, place: Geometry) -> Array:

@@ -123,7 +123,7 @@ def test_members_that_do_not_fit_are_cut_down_to_those_that_do():
 def test_dims_that_can_never_hold_the_members_are_refused():
     table = Tensor("N M", dtypes=("int32",), domain=partition("H"))
     dims = {"H": sizes(100, 300), "N": sizes(1, 4), "M": sizes(1, 8)}
-    with pytest.raises(ValueError, match="argument table: .* slots cannot hold the H = 100") as e:
+    with pytest.raises(ValueError, match=r"argument table: .* slots cannot hold the H = 100") as e:
         contract(dims, table=table)
     assert "no sizes of the contract's dims can meet this" in str(e.value)
 
