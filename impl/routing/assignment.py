@@ -81,7 +81,7 @@ def _channels_in_bucket_kernel(
 
 
 def tau_sort(
-    tau: torch.Tensor, *, block_channels: int = 4, block_others: int = 128
+    tau: torch.Tensor, *, block_channels: int = 8, block_others: int = 128
 ) -> torch.Tensor:
     """Return the stable ascending argsort of tau (H,) float32 as order (H,) int32.
 

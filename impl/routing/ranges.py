@@ -132,7 +132,7 @@ def bucket_iqr(
     bucket_of: torch.Tensor,
     N: int,
     *,
-    block_channels: int = 4,
+    block_channels: int = 8,
     block_others: int = 128,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the quartiles q1, q3 (N,) float32 of tau (H,) float32 within each bucket.
