@@ -96,7 +96,7 @@ def outer(x: Any, y: Any) -> Any:
 @composite("vdot")
 def inner(x: Any, y: Any) -> Any:
     """Sum of products over the last axis of both."""
-    return apply("einsum", "...i,...i->...", x, y)
+    return apply("tensordot", x, y, (x.ndim - 1, y.ndim - 1))
 
 
 @composite("tensordot")
@@ -125,6 +125,33 @@ def nan_to_num(x: Any, nan: float = 0.0, **_: Any) -> Any:
 def copysign(x: Any, y: Any) -> Any:
     """|x| with the sign of y."""
     return apply("where", y < 0, -abs(x), abs(x))
+
+
+@composite("count_nonzero")
+def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """How many elements are not zero."""
+    return apply("sum", x != 0, axis=axis, keepdims=keepdims)
+
+
+@composite("ptp")
+def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Largest minus smallest."""
+    largest, smallest = (apply(f, x, axis=axis, keepdims=keepdims) for f in ("max", "min"))
+    return largest - smallest
+
+
+@composite("average")
+def average(x: Any, axis: Any = None, weights: Any = None) -> Any:
+    """The mean, or the weighted mean."""
+    if weights is None:
+        return apply("mean", x, axis=axis)
+    return apply("sum", x * weights, axis=axis) / apply("sum", weights, axis=axis)
+
+
+@composite("trace")
+def trace(x: Any) -> Any:
+    """The sum of the diagonal."""
+    return apply("sum", apply("diagonal", x), axis=-1)
 
 
 @composite("lerp")

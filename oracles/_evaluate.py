@@ -23,6 +23,7 @@ from trivet.oracles._formats import Array
 from trivet.oracles._namespace import Namespace
 from trivet.oracles._precision import Precision
 from trivet.oracles._profile import profile_named
+from trivet.oracles._rebind import rebound
 
 Oracle = Callable[..., Any]
 Argument = npt.NDArray[Any] | int | float | bool | None
@@ -78,7 +79,7 @@ def evaluate_float64(
 ) -> list[npt.NDArray[Any] | None]:
     """The outputs of `oracle` in plain float64. Raises what the oracle raises."""
     copies = {
-        name: np.array(value) if isinstance(value, np.ndarray) else value
+        name: np.array(value).view(_Wide) if isinstance(value, np.ndarray) else value
         for name, value in arguments.items()
     }
     with np.errstate(all="ignore"):
@@ -90,6 +91,16 @@ def takes_namespace(oracle: Oracle, arguments: Collection[str]) -> bool:
     """Whether the first parameter of `oracle` is the math namespace `m`."""
     parameters = list(inspect.signature(oracle).parameters)
     return bool(parameters) and parameters[0] == "m" and "m" not in arguments
+
+
+class _Wide(np.ndarray[Any, np.dtype[Any]]):
+    """A float64 array that stays one when a reference stores it in another float format."""
+
+    def astype(self, dtype: Any, *settings: Any, **options: Any) -> Any:
+        """As numpy.ndarray.astype, with float64 for every float format."""
+        if self.dtype == np.float64 and np.dtype(dtype).kind not in "iub":
+            dtype = np.float64
+        return super().astype(dtype, *settings, **options)
 
 
 def _call(oracle: Oracle, arguments: Mapping[str, Any], namespace: Namespace) -> Any:
@@ -106,6 +117,8 @@ def call_traced(oracle: Oracle, traced: Mapping[str, Any], namespace: Namespace)
     name = getattr(oracle, "__name__", repr(oracle))
     try:
         with np.errstate(all="ignore"):
+            if not takes_namespace(oracle, traced):
+                oracle = rebound(oracle, namespace)
             return _call(oracle, traced, namespace)
     except Undecidable:
         raise
