@@ -157,8 +157,20 @@ def representable(context: Context, value: Array) -> Any:
     return (value.astype(np.float32) == value) | np.isnan(value)
 
 
+def _most(array: Array) -> float:
+    """The largest magnitude, NaN if there is one; a quick test before a careful one."""
+    return max(float(array.max(initial=0.0)), -float(array.min(initial=0.0)))
+
+
+def all_finite(array: Any) -> bool:
+    """Whether every element is finite; may say no for finite ones that add up to infinity."""
+    return math.isfinite(np.sum(array))
+
+
 def spread(number: Bounded) -> Array:
     """The error of an operand: infinite where the execution may have overflowed."""
+    if _most(number.value) + _most(number.error) <= number.context.compute.largest:
+        return number.error
     reach = np.abs(number.value) + number.error
     over = (reach > number.context.compute.largest) & np.isfinite(number.value)
     return np.where(over, np.inf, number.error) if over.any() else number.error
@@ -170,8 +182,8 @@ def interval(number: Bounded) -> tuple[Array, Array]:
     low, high = number.value - error, number.value + error
     if number.facts.floor > -math.inf:
         low = np.maximum(low, number.facts.floor)
-    nonfinite = ~np.isfinite(number.value) & (error == 0)
-    if nonfinite.any():
+    if not all_finite(number.value):
+        nonfinite = ~np.isfinite(number.value) & (error == 0)
         low = np.where(nonfinite, number.value, low)
         high = np.where(nonfinite, number.value, high)
     return low, high
@@ -192,15 +204,16 @@ def doubtful(*errors: Any) -> Any:
     """Where any operand is undecidable, broadcast together."""
     mask: Any = np.False_
     for error in errors:
-        mask = mask | np.isinf(error)
+        if not all_finite(error):
+            mask = mask | np.isinf(error)
     return mask
 
 
 def settle(value: Any, error: Any, doubt: Any) -> Any:
     """`error` where it is a number; else 0 for a decided NaN or infinity, infinity in doubt."""
-    odd = ~np.isfinite(value) | np.isnan(error)
-    if not odd.any():
+    if all_finite(value) and all_finite(error):
         return error
+    odd = ~np.isfinite(value) | np.isnan(error)
     return np.where(odd, np.where(doubt, np.inf, 0.0), error)
 
 
@@ -224,9 +237,9 @@ def finish(
     value = np.asarray(value, np.float64)
     reach = np.abs(value) + propagated
     own = relative * reach
-    small = reach < 4 * context.compute.normal
-    if small.any():
-        own = own + small * context.profile.underflow
+    edge = 4 * context.compute.normal
+    if not reach.min(initial=edge) >= edge:
+        own = own + (reach < edge) * context.profile.underflow
     if exact is not None:
         own = np.where(exact, 0.0, own)
     error = (propagated + context.own(operation, own)) * SLACK

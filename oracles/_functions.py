@@ -16,6 +16,7 @@ from trivet.oracles._bounded import (
     Bounded,
     Facts,
     Origin,
+    all_finite,
     context_of,
     doubtful,
     finish,
@@ -88,28 +89,35 @@ def exp(number: Bounded) -> Bounded:
     """
     context = number.context
     value = np.exp(number.value)
-    low, high = interval(number)
-    propagated = np.maximum(np.exp(high) - value, value - np.exp(low))
-    propagated = np.where(np.isnan(propagated), np.where(number.error > 0, np.inf, 0), propagated)
+    error = spread(number)
     weight = _is_weight(number)
     exact = np.isneginf(number.value) & (number.error == 0)
     if not weight:
         exact = exact | ((number.value == 0) & (number.error == 0))
-    argument = context.unit * (
-        _weight_argument(number) if weight else _SCALED * np.abs(number.value)
-    )
-    spoilt = np.where((value == 0) | ~np.isfinite(argument), 0.0, np.expm1(argument))
+    argument = _weight_argument(number) if weight else _SCALED * np.abs(number.value)
+    propagated = value * growth(error)
+    relative = context.profile.relative("exp") + growth(context.unit * argument)
+    if not (all_finite(propagated) and all_finite(relative)):
+        propagated = np.where(np.isnan(propagated), np.where(error > 0, np.inf, 0), propagated)
+        relative = np.where((value == 0) | ~np.isfinite(argument), 0.0, relative)
     return finish(
         context,
         "exp",
         value,
         propagated,
-        context.profile.relative("exp") + spoilt,
-        doubt=doubtful(number.error),
+        relative,
+        doubt=doubtful(error),
         exact=exact,
         facts=Facts(0.0, weight),
         origin=Origin("exp", (number,)),
     )
+
+
+def growth(exponent: Any) -> Any:
+    """At least e^x - 1, for x >= 0: x + x^2 below 1.7."""
+    if exponent.max(initial=0.0) < 1.5:
+        return exponent + exponent * exponent
+    return np.expm1(exponent)
 
 
 def _weight_argument(number: Bounded) -> Array:
@@ -117,8 +125,8 @@ def _weight_argument(number: Bounded) -> Array:
     assert number.origin is not None
     a, b = number.origin.operands
     count = a.size / b.size
-    scaled = _SCALED * (np.abs(a.value) + np.abs(b.value))
-    argument: Array = scaled + 3 * (np.abs(b.value) + math.log(count) + 2)
+    shared = (_SCALED + 3) * np.abs(b.value) + 3 * (math.log(count) + 2)
+    argument: Array = _SCALED * np.abs(a.value) + shared
     return argument
 
 

@@ -151,7 +151,10 @@ class Operators(Traced):
         return int(self._single())
 
     def __float__(self) -> float:
-        return float(self._single())
+        # A plain number would go on without its bound: exact it is, what follows would round.
+        raise OracleError(
+            "a traced number cannot become a Python float: use m or NumPy functions", "float"
+        )
 
     def _single(self) -> Any:
         raise OracleError(f"{type(self).__name__} cannot become a Python number", "float")
