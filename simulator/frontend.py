@@ -57,6 +57,7 @@ class _Memory:
         self.hash: str | None = None
         self.lowered: dict[object, Lowered] = {}
         self.kept: list[object] = []
+        self.globals: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = {}
 
 
 def lower(
@@ -129,19 +130,17 @@ def _memory_of(fn: Any) -> _Memory:
     if memory is None:
         # An attribute, because hashing a JITFunction already computes Triton's own key.
         memory = fn._trivet_memory = _Memory()
-    if memory.hash is None or fn.hash != memory.hash or _globals_changed(fn):
+    if memory.hash is None or fn.hash != memory.hash or _globals_changed(memory):
         _refresh(fn, memory)
     return memory
 
 
-def _globals_changed(fn: Any) -> bool:
-    """Tell whether a global constexpr that ``fn`` or a callee reads has another value by now."""
+def _globals_changed(memory: _Memory) -> bool:
+    """Tell whether a global constexpr that the function or a callee reads has changed."""
     absent = object()
-    used = fn.used_global_vals
     return any(
         bool(scope.get(name, absent) != value)
-        for (name, _), (value, scope) in used.items()
-        if not is_interpreted(value)
+        for (name, _), (value, scope) in memory.globals.items()
     )
 
 
@@ -155,6 +154,13 @@ def _refresh(fn: Any, memory: _Memory) -> None:
     memory.hash = fn.hash
     memory.source = _digest(FORMAT, triton.__version__, content, *files)
     memory.lowered.clear()
+    # Of every function itself: Triton 3.6 leaves out the callees' at first.
+    memory.globals = {
+        key: used
+        for function in functions
+        for key, used in function.used_global_vals.items()
+        if not is_interpreted(used[0])
+    }
 
 
 def _digest(*parts: object) -> str:

@@ -16,7 +16,7 @@ _LAUNCHERS = {
     "triton.runtime.autotuner": "Autotuner",
     "triton.runtime.interpreter": "InterpretedFunction",
 }
-_originals: dict[type, Any] = {}
+_originals: dict[Any, Any] = {}
 
 
 class _Loader:
@@ -85,5 +85,5 @@ def _chain() -> None:
 
 
 if os.environ.get("TRIVET_RUN_REPORT"):
-    sys.meta_path.insert(0, _Finder())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _Finder())
     _chain()
