@@ -127,8 +127,9 @@ class Compiler:
 
     def slot(self, name: str) -> int:
         """Slot of an SSA name of the function being compiled."""
-        number = self._slots.setdefault(name, len(self._slots))
-        if number == len(self._template):
+        number = self._slots.get(name)
+        if number is None:
+            number = self._slots[name] = len(self._template)
             self._template.append(None)
         return number
 
@@ -137,9 +138,17 @@ class Compiler:
         return mover(kind, self.arithmetic)
 
     def region(self, blocks: list[Block]) -> list[Code]:
-        """Compiled blocks of a region; slots may be shared with its siblings."""
+        """Compiled blocks of a region, whose names have slots of their own.
+
+        Regions beside each other reuse names; a constant in one must survive the other.
+        """
+        outer = self._slots
+        inner = {name for block in blocks for name, _ in _definitions(block)}
+        self._slots = {name: slot for name, slot in outer.items() if name not in inner}
         shared = _crossing(blocks)
-        return [Code(block, self, shared) for block in blocks]
+        compiled = [Code(block, self, shared) for block in blocks]
+        self._slots = outer
+        return compiled
 
     def site(self, operation: Operation) -> int:
         """Number of a memory operation."""

@@ -74,7 +74,8 @@ class _Walk:
         block, slots = self._blocks[number], self._chunk.values
         keep = number in self._waiting or number in self._visited
         for slot, (move, rank), value in zip(block.arguments, block.movers, values, strict=True):
-            slots[slot] = merge(move, flags, rank, value, slots[slot]) if keep else value
+            old = slots[slot] if keep else None
+            slots[slot] = value if old is None else merge(move, flags, rank, value, old)
         earlier = self._waiting.get(number)
         self._waiting[number] = flags if earlier is None else earlier | flags
 

@@ -1,0 +1,385 @@
+"""Each construct of the language against plain NumPy."""
+
+import importlib.util
+import math
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from trivet.simulator.arithmetic import Native, Shadow
+from trivet.simulator.frontend import lower
+from trivet.simulator.machine import Machine, Settings
+from trivet.simulator.memory import Allocation, Argument
+from trivet.simulator.parser import parse
+
+
+def load(name):
+    path = Path(__file__).parent / "kernels" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+constructs, runner = load("constructs"), load("runner")
+CHUNKS = [None, 1, 3]
+
+
+def run(kernel, grid, given, constexprs=None, **settings):
+    report = runner.run(kernel, grid, given, constexprs, **settings)
+    assert [fault.text for fault in report.faults] == []
+    return given
+
+
+def floats(*shape, seed=0, dtype=np.float32):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def zeros(*shape, dtype=np.float32):
+    return np.zeros(shape, dtype)
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_nested_loops_with_bounds_of_each_program(chunk):
+    inner = np.array([3, 0, 5, 2, 7], np.int32)
+    x = floats(16)
+    given = {"x": x, "out": zeros(5, 16), "inner": inner}
+    run(constructs.nested_loops, 5, given, {"BLOCK": 16}, chunk=chunk)
+    for program in range(5):
+        total = zeros(16)
+        for i in range(program + 1):
+            for j in range(i, inner[program]):
+                total = total + x * np.float32(j + 1) if (i + j) % 2 == 0 else total - 1
+        assert np.array_equal(given["out"][program], total)
+
+
+def collatz(value):
+    steps = 0
+    while value != 1:
+        value = value // 2 if value % 2 == 0 else 3 * value + 1
+        steps += 1
+    return steps
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_while_loop_whose_programs_leave_at_different_times(chunk):
+    given = {"out": zeros(30, dtype=np.int32)}
+    run(constructs.collatz, 30, given, {"BLOCK": 1}, chunk=chunk)
+    assert given["out"].tolist() == [collatz(n + 1) for n in range(30)]
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_some_programs_return_early(chunk):
+    x = np.array([17, -3, 0, 99, -1, 4], np.int32)
+    given = {"x": x, "out": zeros(6, dtype=np.int32), "n": 12}
+    run(constructs.return_from_loop_body, 6, given, {"BLOCK": 1}, chunk=chunk)
+    assert given["out"].tolist() == [min(11, math.isqrt(v)) if v >= 0 else -1 for v in x]
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_pointers_to_different_arguments_merge(chunk):
+    a, b = floats(16), floats(16, seed=1)
+    given = {"a": a, "b": b, "out": zeros(4, 16)}
+    run(constructs.choose_pointer, 4, given, {"BLOCK": 16}, chunk=chunk)
+    mixed = np.where(np.arange(16) % 2 == 0, a, b)
+    for program in range(4):
+        assert np.array_equal(given["out"][program], (b if program % 2 else a) + mixed)
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_call_of_a_function_that_returns_in_two_places(chunk):
+    given = {"x": floats(4, 16), "out": zeros(4, 16)}
+    run(constructs.calls, 4, given, {"BLOCK": 16}, chunk=chunk)
+    even = np.arange(4)[:, None] % 2 == 0
+    assert np.array_equal(given["out"], np.where(even, given["x"] * 2, given["x"] + 100))
+
+
+def test_descriptor_blocks_are_clipped_at_the_edges():
+    given = {"x": floats(40, 52), "out": zeros(40, 52), "m": 40, "n": 52}
+    run(constructs.descriptors, (3, 4), given, {"BLOCK": 16})
+    assert np.array_equal(given["out"], given["x"] * 2 + 1)
+
+
+def test_descriptors_made_on_the_host_bring_their_sizes():
+    x, out = floats(40, 16), zeros(40, 16)
+    kinds = {"source": "tensordesc<fp32[16, 16]>", "target": "tensordesc<fp32[16, 16]>"}
+    machine = Machine(lower(constructs.host_descriptors, kinds, {"BLOCK": 16}).module, Native())
+    sizes = [40, 16, 16, 1]
+    given = [runner.argument("source", x), *sizes, runner.argument("target", out), *sizes]
+    assert machine.launch((3, 1, 1), given, Settings()).faults == []
+    assert np.array_equal(out, x + 1)
+
+
+def test_descriptor_lines_are_gathered_and_scattered():
+    lines = np.array([3, 0, 9, 5, 5, 1, 2, 7], np.int32)
+    given = {"x": floats(8, 32), "out": zeros(8, 32), "lines": lines, "m": 8, "n": 32}
+    run(constructs.descriptor_lines, 1, given, {"BLOCK": 32})
+    wanted = np.where((lines < 8)[:, None], given["x"][lines % 8], np.nan)
+    assert np.array_equal(given["out"], wanted, equal_nan=True)
+
+
+def test_descriptor_reduction_adds_inside_only():
+    given = {"x": floats(3, 8, 16), "out": zeros(6, 16), "n": 16}
+    run(constructs.descriptor_sum, 3, given, {"BLOCK": 16})
+    assert np.array_equal(given["out"], (given["x"][0] + given["x"][1] + given["x"][2])[:6])
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_operations_that_move_elements(chunk):
+    given = {"x": floats(5, 16), "out": zeros(5, 16)}
+    run(constructs.shapes, 5, given, {"BLOCK": 16}, chunk=chunk)
+    x = given["x"]
+    flipped = x.reshape(5, 8, 2)[..., ::-1].reshape(5, 16)[:, ::-1]
+    wanted = flipped + flipped + x[:, np.arange(16) * 3 % 16] * np.float32(100)
+    assert np.array_equal(given["out"], wanted)
+
+
+def test_histogram_counts_lanes_of_the_mask():
+    x = np.random.default_rng(0).integers(0, 12, 100).astype(np.int32)
+    given = {"x": x, "out": zeros(2, 8, dtype=np.int32), "n": 100}
+    run(constructs.counts, 2, given, {"BLOCK": 64, "BINS": 8})
+    wanted = [np.bincount(part[part < 8], minlength=8) for part in (x[:64], x[64:])]
+    assert np.array_equal(given["out"], wanted)
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_reductions_and_scans_along_either_axis(chunk):
+    x = np.random.default_rng(0).integers(1, 4, (3, 8, 16)).astype(np.float32)
+    given = {"x": x, "out": zeros(3, 4, 16), "places": zeros(3, 16, dtype=np.int32)}
+    run(constructs.folds, 3, given, {"BLOCK": 8, "COLUMNS": 16}, chunk=chunk)
+    weights = np.arange(1, 9, dtype=np.float32)[:, None]
+    rows = [x.sum(1), (x * weights).sum(1), np.cumprod(x, 2).sum(1), x.max(1)]
+    assert np.array_equal(given["out"], np.stack(rows, 1))
+    assert np.array_equal(given["places"], x.argmax(1))
+
+
+def test_wide_and_unsigned_integers():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(-(2**62), 2**62, (2, 16)) * 2 + 1
+    given = {"x": x, "y": y, "out": zeros(3, 16, dtype=np.int64)}
+    run(constructs.wide_integers, 1, given, {"BLOCK": 16})
+    mask = 2**64 - 1
+    pairs = [(int(a) & mask, int(b) & mask) for a, b in zip(x, y, strict=True)]
+    wanted = np.array([(a * b >> 64) for a, b in pairs], np.uint64).view(np.int64)
+    assert np.array_equal(given["out"][0], wanted)
+    wanted = np.array([(a // 3 + (b >> 7)) & mask for a, b in pairs], np.uint64).view(np.int64)
+    assert np.array_equal(given["out"][1], wanted)
+    order = [2 * (a < b) + ((int(a) & mask) < (int(b) & mask)) for a, b in zip(x, y, strict=True)]
+    assert np.array_equal(given["out"][2], order)
+
+
+@pytest.mark.parametrize("arithmetic", [Native, Shadow])
+def test_functions(arithmetic):
+    x = floats(32) * 3
+    given = {"x": x, "out": zeros(14, 32), "n": 32}
+    if arithmetic is Shadow:
+        given = {key: v.astype(np.float64) if key != "n" else v for key, v in given.items()}
+        given |= {key: shadowed(key, given[key]) for key in ("x", "out")}
+    report = runner.run(constructs.functions, 1, given, {"BLOCK": 32}, arithmetic=arithmetic())
+    assert report.faults == []
+    v = x.astype(np.float64)
+    size = np.abs(v)
+    wanted = [
+        1 / (1 + np.exp(-v)),
+        [math.erf(a) for a in v],
+        np.tanh(v),
+        (size + 0.5) ** v,
+        np.log1p(size),
+        1 / np.sqrt(size + 1),
+        v * v + v,
+        np.clip(v, -0.5, 0.5),
+        np.floor(v) + np.ceil(v),
+        np.ones(32),
+        np.rint(v * 2),
+        v / 3 + np.sqrt(size),
+        np.arctan2(v, v + 1),
+        np.expm1(v),
+    ]
+    out = given["out"] if arithmetic is Native else given["out"].allocation.data.reshape(14, 32)
+    close = 1e-6 if arithmetic is Native else 1e-14
+    np.testing.assert_allclose(out, wanted, rtol=close, atol=close)
+
+
+def shadowed(name, array):
+    allocation = Allocation(array.reshape(-1), "f32", name=name)
+    strides = tuple(stride // 8 for stride in array.strides)
+    return Argument(name, allocation, 0, array.shape, strides)
+
+
+def test_casts_round_to_nearest_even_and_saturate_where_the_hardware_does():
+    special = [0.0, -0.0, 1.9449, 1e9, -1e9, np.inf, -np.inf, np.nan, 3e38, 70000.0, 1e-42, 65519.0]
+    x = np.concatenate([np.array(special, np.float32), floats(20) * 100])
+    brain = ml_dtypes.bfloat16
+    given = {
+        "x": x,
+        "half": zeros(32, dtype=np.float16),
+        "brain": zeros(32, dtype=brain),
+        "octet": zeros(32),
+        "whole": zeros(32, dtype=np.int32),
+    }
+    run(constructs.casts, 1, given, {"BLOCK": 32})
+    with np.errstate(all="ignore"):
+        assert np.array_equal(given["half"], x.astype(np.float16), equal_nan=True)
+        wanted = x.astype(brain).astype(np.float32)
+        assert np.array_equal(given["brain"].astype(np.float32), wanted, equal_nan=True)
+        octets = np.clip(x, -448, 448).astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
+        assert np.array_equal(given["octet"], octets, equal_nan=True)
+        whole = np.nan_to_num(np.clip(np.trunc(x.astype(np.float64)), -(2**31), 2**31 - 1))
+        assert np.array_equal(given["whole"], whole.astype(np.int32))
+
+
+def test_bfloat16_rounds_after_every_operation():
+    brain = ml_dtypes.bfloat16
+    a, b = floats(64).astype(brain), floats(64, seed=1).astype(brain)
+    given = {"x": a, "y": b, "out": zeros(64, dtype=brain)}
+    run(constructs.brain_arithmetic, 1, given, {"BLOCK": 64})
+    assert np.array_equal(given["out"].view(np.int16), (a * b + a).view(np.int16))
+
+
+def test_bit_casts():
+    given = {"x": floats(16), "out": zeros(16)}
+    run(constructs.bits, 1, given, {"BLOCK": 16})
+    assert np.array_equal(given["out"], -given["x"])
+
+
+def test_booleans_in_memory():
+    given = {"x": floats(16), "seen": zeros(16, dtype=np.bool_), "out": zeros(16)}
+    run(constructs.flags, 1, given, {"BLOCK": 16})
+    assert np.array_equal(given["seen"], given["x"] > 0)
+    assert np.array_equal(given["out"], np.abs(given["x"]))
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_atomics_of_every_kind(chunk):
+    numbers = np.zeros(26, np.int32)
+    numbers[8:16] = 100
+    given = {"values": zeros(8), "numbers": numbers, "old": zeros(5, 16, dtype=np.int32)}
+    given["values"][:4] = -9
+    run(constructs.atomics, 5, given, {"BLOCK": 16}, chunk=chunk)
+    lane = np.arange(16)
+    value = (lane * 7 + np.arange(5)[:, None] * 3) % 11
+    columns = [value[:, lane % 4 == column].ravel() for column in range(4)]
+    ufuncs = [np.add, np.maximum, np.minimum, np.bitwise_and, np.bitwise_or, np.bitwise_xor]
+    starts = [0, 0, 100, 100, 0, 0]
+    for row, (ufunc, start) in enumerate(zip(ufuncs, starts, strict=True)):
+        parts = [part | 8 if ufunc is np.bitwise_and else part for part in columns]
+        wanted = [ufunc.reduce(np.r_[start, part]) for part in parts]
+        assert numbers[4 * row : 4 * row + 4].tolist() == wanted
+    assert given["values"][:4].tolist() == [part.max() - 5.5 for part in columns]
+    assert given["values"][4:].tolist() == [part.sum() for part in columns]
+    for parity in range(2):
+        seen = given["old"][:, lane % 2 == parity].ravel()
+        assert sorted(seen) == list(range(40))
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_compare_and_swap_lets_one_lane_win(chunk):
+    given = {"slots": zeros(8, dtype=np.int32), "got": zeros(3, 16, dtype=np.int32)}
+    run(constructs.swaps, 3, given, {"BLOCK": 16}, chunk=chunk)
+    assert given["slots"].tolist() == list(range(1, 17, 2))
+    first = np.where(np.arange(16) % 2 == 0, 0, np.arange(16))
+    assert given["got"][0].tolist() == first.tolist()
+    assert (given["got"][1:] == np.repeat(given["slots"], 2)).all()
+
+
+def in_order(a, b):
+    total = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    for k in range(a.shape[1]):
+        total = total + a[:, k, None].astype(np.float32) * b[None, k].astype(np.float32)
+    return total
+
+
+def to_tf32(x):
+    return ((x.view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "mode"), [(np.float16, "ieee"), (np.float32, "ieee"), (np.float32, "tf32")]
+)
+def test_dot_adds_in_ascending_order(dtype, mode):
+    a, b = floats(32, 64, dtype=dtype), floats(64, 16, seed=1, dtype=dtype)
+    given = {"a": a, "b": b, "out": zeros(32, 16)}
+    run(constructs.half_dot, 1, given, {"M": 32, "N": 16, "K": 64, "MODE": mode})
+    if mode == "tf32":
+        a, b = to_tf32(a), to_tf32(b)
+    assert np.array_equal(given["out"], in_order(a, b))
+
+
+def test_dot_of_a_batch_and_of_bytes():
+    given = {"a": floats(2, 16, 16), "b": floats(2, 16, 16, seed=1), "out": zeros(2, 16, 16)}
+    run(constructs.batched_dot, 1, given, {"B": 2, "M": 16})
+    for a, b, out in zip(*given.values(), strict=True):
+        assert np.array_equal(out, in_order(a, b))
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-128, 128, (2, 32, 32)).astype(np.int8)
+    given = {"a": a, "b": b, "out": zeros(32, 32, dtype=np.int32)}
+    run(constructs.byte_dot, 1, given, {"M": 32})
+    assert np.array_equal(given["out"], a.astype(np.int32) @ b.astype(np.int32))
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_grid_of_three_axes_runs_x_fastest(chunk):
+    given = {"out": zeros(4, 3, 2, dtype=np.int32)}
+    run(constructs.three_axes, (2, 3, 4), given, chunk=chunk)
+    z, y, x = np.indices((4, 3, 2))
+    assert np.array_equal(given["out"], x + 10 * y + 100 * z)
+
+
+def test_chosen_programs_run_alone_and_offsets_wrap_as_32_bits_do():
+    given = {"out": zeros(4, dtype=np.int32), "n": 2**20}
+    report = runner.run(constructs.wraps, 4096, given, {"BLOCK": 4}, programs=(2048,))
+    assert report.programs == 1
+    assert given["out"].tolist() == [-(2**31) + lane for lane in range(4)]
+
+
+def test_wrong_number_of_arguments_is_refused():
+    number = runner.argument("out", zeros(1, dtype=np.int32))
+    machine = Machine(runner.lowered(constructs.three_axes, {"out": number}, {}), Native())
+    with pytest.raises(ValueError, match="1 arguments expected, 0 given"):
+        machine.launch((1, 1, 1), [], Settings())
+
+
+LOOP_OF_BRANCHES = """module {
+  tt.func public @powers(%out: !tt.ptr<i32>, %limits: !tt.ptr<i32>) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c3 = arith.constant 3 : i32
+    %pid = tt.get_program_id x : i32
+    %place = tt.addptr %limits, %pid : !tt.ptr<i32>, i32
+    %limit = tt.load %place : !tt.ptr<i32>
+    cf.br ^bb1(%c0, %c1 : i32, i32)
+  ^bb1(%steps: i32, %value: i32):  // 2 preds: ^bb0, ^bb2
+    %twice = arith.addi %value, %value : i32
+    %more = arith.cmpi slt, %value, %limit : i32
+    cf.cond_br %more, ^bb2(%c1 : i32), ^bb3
+  ^bb2(%by: i32):  // pred: ^bb1
+    %next = arith.addi %steps, %by : i32
+    %grown = arith.muli %value, %c3 : i32
+    cf.br ^bb1(%next, %grown : i32, i32)
+  ^bb3:  // pred: ^bb1
+    %sum = arith.addi %twice, %steps : i32
+    %target = tt.addptr %out, %pid : !tt.ptr<i32>, i32
+    tt.store %target, %sum : !tt.ptr<i32>
+    tt.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_loop_made_of_branches_keeps_the_values_of_programs_that_left(chunk):
+    limits, out = np.array([1, 30, 2, 500, 8], np.int32), zeros(5, dtype=np.int32)
+    machine = Machine(parse(LOOP_OF_BRANCHES), Native())
+    given = [runner.argument("out", out), runner.argument("limits", limits)]
+    assert machine.launch((5, 1, 1), given, Settings(chunk=chunk)).faults == []
+    steps = [next(n for n in range(20) if 3**n >= limit) for limit in limits]
+    assert out.tolist() == [2 * 3**n + n for n in steps]
+
+
+def test_report_counts_accesses():
+    given = {"x": floats(16), "out": zeros(16)}
+    report = runner.run(constructs.bits, 1, given, {"BLOCK": 16})
+    assert (report.programs, report.elements) == (1, 32)
+    assert (report.loads, report.stores) == (1, 1)
