@@ -1,6 +1,7 @@
 """What long work shows while it runs: a bar on a terminal, a line per finished unit elsewhere."""
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from trivet.ci.document import Document
+
+SECONDS_BETWEEN_NOTES = 0.1
 
 
 class Progress:
@@ -23,6 +26,7 @@ class Progress:
         self._console = Console(file=sys.stderr)
         self._bar: Bar | None = None
         self._task: Any = None
+        self._shown = 0.0
 
     @contextmanager
     def of(self, total: int) -> Iterator[None]:
@@ -44,7 +48,9 @@ class Progress:
 
     def note(self, label: str, text: object) -> None:
         """Say what is being judged."""
-        if self._bar is not None:
+        now = time.monotonic()
+        if self._bar is not None and now - self._shown > SECONDS_BETWEEN_NOTES:
+            self._shown = now
             self._bar.update(self._task, description=f"{label} {text}", refresh=True)
 
     def done(self, label: str, entries: Sequence[Document]) -> None:

@@ -143,7 +143,9 @@ def _some(names: list[str]) -> str:
 
 def _print_verdict(document: Document, summary: str, console: Console) -> None:
     verdict = document["verdict"]
-    console.print(f"\n[{STYLES[verdict]}]{verdict.replace('_', ' ')}[/]: {summary}")
+    console.print(
+        f"\n[{STYLES[verdict]}]{verdict.replace('_', ' ')}[/]: {summary}", highlight=False
+    )
 
 
 def _print_plain(console: Console, text: str) -> None:
