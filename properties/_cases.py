@@ -90,7 +90,9 @@ def assumption_failed(contract: Contract, inputs: Inputs) -> str | None:
 
 
 def _scalar(arg: Scalar | Choice, value: Number) -> Given:
-    return arg.values[int(value)] if isinstance(arg, Choice) else value
+    chosen = arg.values[int(value)] if isinstance(arg, Choice) else value
+    # Triton passes floats as float32, so kernel and oracle are given what arrives.
+    return float(np.float32(chosen)) if isinstance(chosen, float) else chosen
 
 
 def recipe_of(case: Case, name: str) -> Recipe:

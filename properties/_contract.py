@@ -35,22 +35,41 @@ class Contract:
     backward: Callable[..., Any] | Literal["autograd"] | None = None
     precision: Precision = field(default_factory=Precision)
     raises: Sequence[tuple[type[BaseException], str, object]] = ()
-    forms: Mapping[str, Dim] = field(init=False, repr=False)
-    laws: list[Law] = field(init=False, repr=False, default_factory=list)
-    assumptions: dict[str, Callable[..., object]] = field(
-        init=False, repr=False, default_factory=dict
-    )
-    removed: dict[str, str] = field(init=False, repr=False, default_factory=dict)
-    exact_laws: set[str] = field(init=False, repr=False, default_factory=set)
-    faults: list[Fault] = field(init=False, repr=False, default_factory=list)
 
     def __post_init__(self) -> None:
         _validation.fields(self)
-        object.__setattr__(self, "forms", _validation.forms(self.dims, self.args))
         _validation.arguments(self)
         closest(self, {})  # a domain that no sizes can meet raises here
 
-    # ------------------------------------------------------------ decorators
+    @cached_property
+    def forms(self) -> Mapping[str, Dim]:
+        """The dims as size forms, in order."""
+        return _validation.forms(self.dims, self.args)
+
+    @cached_property
+    def laws(self) -> list[Law]:
+        """The contract's own laws, in order of definition."""
+        return []
+
+    @cached_property
+    def assumptions(self) -> dict[str, Callable[..., object]]:
+        """The preconditions by name."""
+        return {}
+
+    @cached_property
+    def removed(self) -> dict[str, str]:
+        """The standard laws taken out, each with its reason."""
+        return {}
+
+    @cached_property
+    def exact_laws(self) -> set[str]:
+        """The laws that must hold to the bit."""
+        return set()
+
+    @cached_property
+    def faults(self) -> list[Fault]:
+        """The past bugs, in order of definition."""
+        return []
 
     @overload
     def law(self, function: Function) -> Function: ...
@@ -105,8 +124,6 @@ class Contract:
             return function
 
         return add
-
-    # ------------------------------------------------------------ what others ask
 
     def with_kernel(self, kernel: Callable[..., Any]) -> "Contract":
         """The same promises of another kernel; laws, assumptions and faults are shared."""

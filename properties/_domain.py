@@ -88,7 +88,13 @@ class Mapped(Domain):
     def draw(self, request: Request) -> Array:
         """The function of the inner array, rounded to the storage type."""
         drawn = self.inner.draw(request)
-        result = np.asarray(self.function(drawn.copy()))
+        try:
+            result = np.asarray(self.function(drawn.copy()))
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            raise DomainError(
+                f"map's function raised {what} on an array of shape {drawn.shape}"
+            ) from error
         if result.shape != drawn.shape:
             raise DomainError(
                 f"map's function turned shape {drawn.shape} into {result.shape}: keep the shape"

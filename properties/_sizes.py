@@ -23,6 +23,8 @@ class Formula:
 
     def __call__(self, values: Mapping[str, Number]) -> Number:
         """Its value; a DomainError where it divides by zero or its power is out of hand."""
+        if isinstance(self.tree, ast.Name):
+            return values[self.tree.id]
         try:
             return _evaluate(self.tree, values)
         except (ZeroDivisionError, OverflowError) as error:

@@ -11,8 +11,6 @@ from trivet.properties._values import Request
 Ints = NDArray[np.int64]
 IntKind = Callable[[Request, int, int], Ints]
 
-# ---------------------------------------------------------------- whole numbers from lo to hi
-
 
 def _along(shape: Shape) -> Ints:
     return np.broadcast_to(np.arange(shape[-1] if shape else 1), shape or (1,)).reshape(shape)
@@ -122,8 +120,6 @@ def place_sentinels(values: Ints, where: str, sentinel: int, stream: Stream) -> 
     return np.where(along < run if where == "leading" else along >= size - run, sentinel, values)
 
 
-# ---------------------------------------------------------------- counts, offsets, permutations
-
 COUNT_KINDS = ("ragged", "even", "one_giant", "skewed", "ones", "some_empty", "giant_last")
 
 
@@ -206,8 +202,6 @@ def permutation_values(request: Request) -> Ints:
     return along
 
 
-# ---------------------------------------------------------------- bucket tables
-
 PARTITION_KINDS = ("mixed", "skewed", "one_giant", "some_empty", "full", "contiguous", "even")
 
 
@@ -236,10 +230,12 @@ def partition_values(shape: Shape, members: int, request: Request, *, total: boo
 
 
 def _bucket_sizes(stream: Stream, buckets: int, capacity: int, members: int, kind: str) -> Ints:
+    if not buckets * capacity:
+        return np.zeros(buckets, np.int64)
     shares = _shares(stream, buckets, {"mixed": "ragged", "contiguous": "ragged"}.get(kind, kind))
     if kind == "full":  # one bucket after another filled to the brim
         shares = np.where(np.argsort(stream.bits((buckets,), 43)) * capacity < members, 1.0, 0.0)
-    sizes = np.minimum(_apportioned(shares, members), capacity) if buckets else np.zeros(0, int)
+    sizes = np.minimum(_apportioned(shares, members), capacity)
     if kind == "full":
         sizes[:] = np.where(shares > 0, capacity, 0)
         sizes[np.argmax(sizes)] -= max(0, sizes.sum() - members)

@@ -69,6 +69,13 @@ def test_floats_are_float32_for_kernel_and_oracle(contract):
     lowest = build(contract, case(scalars={"causal": 0, "scale": -9}), "float32").arrays["scale"]
     assert 1e-3 <= lowest < 1.001e-3
     assert build(contract, case(scalars={"scale": 1e9}), "float32").arrays["scale"] == 70
+    chosen = Contract(
+        kernel=lambda x, eps: x,
+        oracles=[oracle],
+        dims={},
+        args={"x": Tensor(""), "eps": Choice(0.1)},
+    )
+    assert build(chosen, Case({}, {}), "float32").tensors["eps"] == float(np.float32(0.1))
 
 
 def test_the_oracle_sees_exactly_what_is_stored(contract):

@@ -1,3 +1,6 @@
+import dataclasses
+import inspect
+
 import pytest
 
 from trivet import (
@@ -40,6 +43,12 @@ def anything(**given):
 
 def with_args(**args):
     return contract(kernel=anything, args=args)
+
+
+def test_a_contract_has_eight_fields_and_no_ninth():
+    names = [field.name for field in dataclasses.fields(Contract)]
+    assert names == list(inspect.signature(Contract).parameters)
+    assert len(names) == 8
 
 
 def test_a_plain_contract():

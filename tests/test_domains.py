@@ -177,7 +177,8 @@ def test_permutations_hold_every_index_once():
 
 @pytest.mark.parametrize("total", [True, False])
 @pytest.mark.parametrize(
-    ("buckets", "room", "members"), [(5, 28, 100), (1, 9, 9), (9, 4, 0), (3, 5, 15)]
+    ("buckets", "room", "members"),
+    [(5, 28, 100), (1, 9, 9), (9, 4, 0), (3, 5, 15), (0, 3, 0), (3, 0, 0)],
 )
 def test_partitions_hold_every_member_once(total, buckets, room, members):
     domain = partition("H", total=total)
@@ -215,5 +216,7 @@ def test_map_is_a_function_of_the_drawn_array():
     assert integers(0, 9).map(np.sort).structured
     with pytest.raises(DomainError, match=r"turned shape \(4,\) into \(2,\): keep the shape"):
         drawn(reals().map(lambda a: a[:2]), (4,), "normal")
+    with pytest.raises(DomainError, match=r"raised AxisError: .* on an array of shape \(4,\)"):
+        drawn(reals().map(lambda a: np.sort(a, axis=3)), (4,), "normal")
     with pytest.raises(ValueError, match="expected a function of the drawn array"):
         reals().map(3)
