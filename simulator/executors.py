@@ -26,7 +26,8 @@ class Run:
     a launch whose exception it swallowed; ``failed`` the fault that ended a launch;
     ``launch_error`` the first exception of a launch that could not start (arguments that do not
     bind, a kernel that does not compile); ``configurations`` the largest number of autotune
-    configurations seen.
+    configurations seen. ``shadow_rounded`` is the line where the host function took a rounded
+    float out of a tensor (``item()``), so that the shadow goes on with it; empty without one.
     """
 
     outputs: tuple[object, ...] = ()
@@ -39,6 +40,7 @@ class Run:
     elements: int = 0
     configurations: int = 1
     shadow_failure: Fault | None = None
+    shadow_rounded: str = ""
     watch: HostWatch | None = field(default=None, repr=False)
 
     @property
@@ -157,6 +159,7 @@ class Simulator:
             elements=totals.elements,
             configurations=session.configurations,
             shadow_failure=session.shadow_failure,
+            shadow_rounded=watch.rounded,
             watch=watch,
         )
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from torch.utils._pytree import tree_map
 
 from trivet.simulator._torch import torch
 from trivet.simulator.executors import Run, normalised
 from trivet.simulator.launch import route
+from trivet.simulator.nested import mapped
 from trivet.simulator.recorder import Recorder
 from trivet.simulator.storages import flat_array
 from trivet.simulator.transfer import Packed, Packing, packed_view, view_of
@@ -84,7 +84,7 @@ def require_gpu() -> None:
 
 
 def _moved(values: Any, bases: list[torch.Tensor]) -> Any:
-    return tree_map(lambda v: view_of(bases[v.storage], v) if isinstance(v, Packed) else v, values)
+    return mapped(lambda v: view_of(bases[v.storage], v) if isinstance(v, Packed) else v, values)
 
 
 def _returned(outputs: Any, bases: list[torch.Tensor], here: list[torch.Tensor]) -> Any:
@@ -101,7 +101,7 @@ def _returned(outputs: Any, bases: list[torch.Tensor], here: list[torch.Tensor])
             homes[address] = _copied(value)
         return view_of(homes[address], packed_view(value))
 
-    return tree_map(one, outputs)
+    return mapped(one, outputs)
 
 
 def _copied(tensor: torch.Tensor) -> torch.Tensor:

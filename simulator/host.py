@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_flatten, tree_map
 
 from trivet.simulator._torch import torch
 from trivet.simulator.faults import Fault
+from trivet.simulator.nested import leaves, mapped
 from trivet.simulator.operators import Operator, operator
 from trivet.simulator.shadow import Shadows
 from trivet.simulator.storages import (
@@ -48,6 +48,7 @@ class HostWatch(TorchDispatchMode):
         self.faults: list[Fault] = []
         self._seen: set[tuple[str, str]] = set()
         self.broken: Exception | None = None
+        self.rounded = ""
         self._native_error: Exception | None = None
         self._maps = False
         self._events = 0
@@ -132,7 +133,16 @@ class HostWatch(TorchDispatchMode):
             result = self._shadowed(func, known, args, kwargs, mutated)
         if self._maps:
             self._record(known, mutated, moved, result)
+        if self.shadows is not None and known.name == "_local_scalar_dense":
+            self._note_rounding(args[0])
         return result
+
+    def _note_rounding(self, tensor: torch.Tensor) -> None:
+        """Remember that a rounded number left the tensors, so that shadows go on with it."""
+        shadow = self.shadow_of(tensor)
+        if shadow is not None and not self.rounded and shadow.item() != tensor.double().item():
+            line, source = _user_line()
+            self.rounded = f"{source} at {line}"
 
     def _allocate(
         self, func: Any, known: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -221,10 +231,9 @@ class HostWatch(TorchDispatchMode):
 
         names = dict(zip(known.arguments, args, strict=False))
         positional = [
-            tree_map(lifted, value) if name in known.moves else value
-            for name, value in names.items()
+            mapped(lifted, value) if name in known.moves else value for name, value in names.items()
         ]
-        keywords = {k: tree_map(lifted, v) if k in known.moves else v for k, v in kwargs.items()}
+        keywords = {k: mapped(lifted, v) if k in known.moves else v for k, v in kwargs.items()}
         if "value" in known.moves and "value" in known.arguments and "value" not in names:
             keywords["value"] = True
         try:
@@ -353,9 +362,7 @@ def _carried(known: Operator, named: Mapping[str, Any]) -> list[str]:
 
 
 def _tensors(value: object) -> list[torch.Tensor]:
-    if value is None:
-        return []
-    return [leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, torch.Tensor)]
+    return [leaf for leaf in leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def _user_line() -> tuple[str, str]:

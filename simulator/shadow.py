@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from torch.utils._pytree import tree_flatten, tree_map
 
 from trivet.simulator._torch import torch
+from trivet.simulator.nested import leaves, mapped
 from trivet.simulator.storages import Storage, Storages, flat_array, is_plain
 
 _CONSTANTS_UP_TO = 1024
@@ -81,7 +81,7 @@ class Shadows:
             self.take_native(changed)
             return
         self.take_native(t for t in changed if self._flat(t).shadow_dtype is not t.dtype)
-        values = tree_flatten(outcome)[0]
+        values = list(leaves(outcome))
         for place, tensor in fresh:
             value = values[place] if place < len(values) else None
             if isinstance(value, torch.Tensor) and value.shape == tensor.shape:
@@ -113,10 +113,10 @@ class Shadows:
         self, args: object, kwargs: object, result: object
     ) -> list[tuple[int, torch.Tensor]]:
         """List the float outputs that live in storage of their own, with their places."""
-        given = {t.untyped_storage()._cdata for t in tree_flatten((args, kwargs))[0] if is_plain(t)}
+        given = {t.untyped_storage()._cdata for t in leaves((args, kwargs)) if is_plain(t)}
         return [
             (place, value)
-            for place, value in enumerate(tree_flatten(result)[0])
+            for place, value in enumerate(leaves(result))
             if is_plain(value)
             and value.is_floating_point()
             and value.untyped_storage()._cdata not in given
@@ -143,7 +143,7 @@ class Shadows:
         default = torch.get_default_dtype()
         try:
             torch.set_default_dtype(torch.float64)
-            return function(*tree_map(lifted, args), **tree_map(lifted, dict(kwargs)))
+            return function(*mapped(lifted, args), **mapped(lifted, kwargs))
         except Exception:
             return None
         finally:

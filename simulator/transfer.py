@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch.utils._pytree import tree_map
 
 from trivet.simulator._torch import torch
+from trivet.simulator.nested import mapped
 from trivet.simulator.storages import flat_array, is_plain
 
 _BYTES = np.dtype(np.uint8)
@@ -45,7 +45,7 @@ class Packing:
 
         Raises TypeError for tensors that do not lie dense in the CPU's memory.
         """
-        packed = tree_map(self._one, values)
+        packed = mapped(self._one, values)
         return Parcel(packed, [flat_array(t, _BYTES).copy() for t in self.tensors])
 
     def take_back(self, storages: list[NDArray[np.uint8]]) -> None:
@@ -101,7 +101,7 @@ def unpack(
     def one(value: Any) -> Any:
         return view_of(bases[value.storage], value) if isinstance(value, Packed) else value
 
-    return tree_map(one, parcel.values), bases
+    return mapped(one, parcel.values), bases
 
 
 def view_of(base: torch.Tensor, packed: Packed) -> torch.Tensor:

@@ -308,6 +308,18 @@ def test_shadows_of_integers_random_numbers_and_bits() -> None:
         assert (shadow == output.double().numpy()).all()
 
 
+def test_numbers_that_leave_the_tensors_are_named() -> None:
+    def host(x: torch.Tensor) -> torch.Tensor:
+        assert x.sum().long().item() == 0
+        return x * (x * 0.1).max().item()
+
+    run = ran(host, {"x": X}, shadow=True)
+    line = host.__code__.co_firstlineno + 2
+    wanted = f"return x * (x * 0.1).max().item() at test_host_watch.py:{line}"
+    assert run.shadow_rounded == wanted
+    assert ran(lambda: X * 2, shadow=True).shadow_rounded == ""
+
+
 def test_gradients_of_the_wrapper_have_shadows() -> None:
     def host(x: torch.Tensor) -> torch.Tensor:
         leaf = x.clone().requires_grad_()
