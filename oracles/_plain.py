@@ -178,10 +178,10 @@ def log_sum_exp(array: Any, axis: Any = None, keepdims: bool = False) -> Any:
 @plain("linear_scan")
 def linear_scan(a: Any, b: Any, initial: Any = None, axis: int = -1) -> Array:
     """h_t = a_t h_(t-1) + b_t along `axis`."""
-    a, b = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(b, np.float64))
+    a, b = np.broadcast_arrays(a, b)
     a, b = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
     state = np.broadcast_to(0.0 if initial is None else initial, b.shape[1:])
-    result = np.empty(b.shape)
+    result = np.empty(b.shape, np.result_type(a, b, np.float64))
     for step in range(b.shape[0]):
         state = result[step] = a[step] * state + b[step]
     return np.moveaxis(result, 0, axis)
