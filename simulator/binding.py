@@ -1,7 +1,7 @@
 """What one `kernel[grid](...)` means: parameters bound, types named, constexprs told apart."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -106,6 +106,21 @@ def bind(
     launch = _record(function, shape, signature, constexprs, leaves, {**options, **bound})
     runtime = tuple(leaves)
     return Call(function, launch, signature, constexprs, runtime, bound, proceed, run_hooks)
+
+
+def with_ones(call: Call) -> Call:
+    """Return the call with integers that are 1 made constants, as Triton specialises them."""
+    parameters = call.function.params
+    ones = {
+        p.name
+        for p in parameters
+        if type(call.bound[p.name]) is int and call.bound[p.name] == 1 and not p.do_not_specialize
+    }
+    signature = {name: "constexpr" if name in ones else t for name, t in call.signature.items()}
+    constants = {(number,): 1 for number, p in enumerate(parameters) if p.name in ones}
+    leaves = tuple(leaf for leaf in call.leaves if leaf.name not in ones)
+    merged = {**call.constexprs, **constants}
+    return replace(call, signature=signature, constexprs=merged, leaves=leaves)
 
 
 def grid_of(grid: Any, bound: Mapping[str, Any]) -> tuple[int, int, int]:

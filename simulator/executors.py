@@ -101,7 +101,8 @@ class Simulator:
     host function; ``order`` (forward, reverse, shuffled, halves) and ``chunk`` say how programs
     follow each other; ``poison`` (nan, large, zero) fills undefined lanes; ``configuration``
     chooses among an autotuner's configurations, modulo their number; ``cold`` runs all of them
-    first on the caller's buffers, as the first call on a GPU does.
+    first on the caller's buffers, as the first call on a GPU does; ``ones`` makes constants of
+    the integers that are 1, as Triton specialises them, where integers are general otherwise.
     """
 
     arithmetic: str = "native"
@@ -114,6 +115,7 @@ class Simulator:
     seed: int = 0
     configuration: int = 0
     cold: bool = False
+    ones: bool = False
 
     name = "simulator"
 
@@ -179,6 +181,7 @@ class Simulator:
             arithmetic=self.arithmetic,
             configuration=self.configuration,
             cold=self.cold,
+            ones=self.ones,
         )
 
 

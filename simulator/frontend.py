@@ -36,6 +36,10 @@ Signature = Mapping[str, Any]
 Path_ = str | tuple[int, ...]
 
 
+class UnsupportedKernelError(Exception):
+    """The kernel is written in a language that the simulator does not run."""
+
+
 @dataclass(frozen=True, eq=False)
 class Lowered:
     """The IR of one kernel for one signature: its text, its content key, and parsed on demand."""
@@ -71,9 +75,11 @@ def lower(
     ``signature`` maps parameter names to Triton's type names ("*fp32", "i32", tuples of them);
     parameters it lacks are constexpr. ``constexprs`` maps names, or paths into tuples, to values.
     Of ``options`` (num_warps and so on) only those that change the IR count. Triton's own
-    compilation errors come out unchanged.
+    compilation errors come out unchanged; UnsupportedKernelError is raised for a Gluon kernel.
     """
     fn = compiled(fn)
+    if fn.is_gluon():
+        raise UnsupportedKernelError(f"{fn.__name__} is a Gluon kernel; the simulator runs Triton")
     read = {k: v for k, v in (options or {}).items() if k in _READ_OPTIONS and v is not None}
     values = {_path(fn, k): compiled(_plain(v)) for k, v in constexprs.items()}
     memory = _memory_of(fn)

@@ -17,9 +17,11 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
-from trivet.simulator.binding import Call, bind
+from trivet.simulator.binding import Call, Launch, bind
 from trivet.simulator.device import SimulatedDriver
 from trivet.simulator.rebuild import compiled
+
+__all__ = ["Call", "Handler", "Launch", "route"]
 
 
 class Handler(Protocol):

@@ -9,10 +9,10 @@ import numpy as np
 
 from trivet.simulator._torch import torch
 from trivet.simulator.arithmetic import Arithmetic, AsInterpreter, Native, Shadow
-from trivet.simulator.binding import Call, Launch, Leaf, is_descriptor
+from trivet.simulator.binding import Call, Launch, Leaf, is_descriptor, with_ones
 from trivet.simulator.elements import ElementType, pointee
 from trivet.simulator.faults import Fault, Report
-from trivet.simulator.frontend import Lowered, lower
+from trivet.simulator.frontend import Lowered, UnsupportedKernelError, lower
 from trivet.simulator.host import HostWatch
 from trivet.simulator.machine import Machine, Settings
 from trivet.simulator.memory import Allocation, Argument
@@ -67,6 +67,7 @@ class Session:
     arithmetic: str = "native"
     configuration: int = 0
     cold: bool = False
+    ones: bool = False
     read_only: Collection[int] = ()
     whole: Collection[int] = ()
     launches: list[Launch] = field(default_factory=list)
@@ -97,9 +98,13 @@ class Session:
         """
         self.launches.append(call.launch)
         call.run_hooks()
+        if self.ones:
+            call = with_ones(call)
         try:
             lowered = lower(call.function, call.signature, call.constexprs, call.launch.options)
             _check_devices(call)
+        except UnsupportedKernelError as error:
+            raise self._ended(_broken(call.launch, error)) from error
         except Exception as error:
             self.refused(error)
             raise
@@ -118,15 +123,20 @@ class Session:
         report = self._launch(call, lowered, self.arithmetic, given, self.settings)
         memory.settle()
         self.totals.add(report)
-        self.faults += report.faults
+        self.faults += [fault for fault in report.faults if not fault.fatal]
         fatal = next((fault for fault in report.faults if fault.fatal), None)
         if fatal is not None:
-            self.fatal = self.fatal or fatal
-            raise KernelFailure(fatal)
+            raise self._ended(fatal)
         if shadow is not None:
             quiet = _quiet(self.settings)
             report = self._launch(call, lowered, "shadow", lifted, quiet)
             self.shadow_failure = next((f for f in report.faults if f.fatal), None)
+
+    def _ended(self, fault: Fault) -> KernelFailure:
+        """Remember the fault that ended a launch."""
+        self.faults.append(fault)
+        self.fatal = self.fatal or fault
+        return KernelFailure(fault)
 
     def _launch(
         self, call: Call, lowered: Lowered, arithmetic: str, given: list[Given], settings: Settings

@@ -201,6 +201,31 @@ def test_the_record_of_a_launch() -> None:
     assert isinstance(first.function, JITFunction)
 
 
+def test_ones_are_general_unless_asked_for() -> None:
+    def host() -> torch.Tensor:
+        o = torch.zeros(20)
+        copy[(1,)](X + 1, o, 1, B=16)
+        return o
+
+    for ones in (False, True):
+        run = ran(host, ones=ones)
+        assert run.outputs[0].tolist() == [1.0] + [0.0] * 19
+        assert run.launches[0].equal_1 == ("n",)
+        assert run.launches[0].scalars == {"n": 1}
+
+
+def test_gluon_kernels_are_unsupported() -> None:
+    from triton.experimental import gluon
+
+    @gluon.jit
+    def nothing(x):
+        pass
+
+    run = Simulator().run(lambda: nothing[(1,)](X), {})
+    assert run.failed is not None
+    assert "nothing is a Gluon kernel" in run.failed.text
+
+
 def test_arguments_that_do_not_bind_are_not_a_rejection() -> None:
     for arguments, options, error in (
         ((X,), {}, TypeError),
