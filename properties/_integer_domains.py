@@ -14,6 +14,7 @@ from trivet.properties._structures import (
     PARTITION_KINDS,
     PERMUTATION_KINDS,
     SENTINELS,
+    SIMPLE_INTEGERS,
     count_values,
     distinct_values,
     offset_values,
@@ -69,8 +70,8 @@ class Integers(Domain):
         return placed + tuple(f"{kind}/nowhere" for kind in plain[1:])
 
     def simple(self, dtype: Dtype) -> tuple[str, ...]:
-        """0 (or the low end) throughout; of unique ones, counting up."""
-        return ("rising",) if self.unique else ("simplest", "rising")
+        """0 (or the end nearest to it) throughout, then 1, then 1, 2, 3; unique ones count up."""
+        return ("rising",) if self.unique else (*SIMPLE_INTEGERS, "rising")
 
     def obstacle(self, shape: Shape, names: Names, dtype: Dtype) -> str | None:
         """Why the range is empty, or too small for so many distinct values."""

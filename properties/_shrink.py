@@ -7,13 +7,14 @@ from itertools import combinations
 
 from trivet.properties._arguments import Scalar
 from trivet.properties._case import Case, Recipe
-from trivet.properties._cases import legal, recipe_of
+from trivet.properties._cases import layouts_of, legal, recipe_of
 from trivet.properties._contract import Contract
 from trivet.properties._dims import numbers, options_of
 from trivet.properties._sizes import Choice, Derived, DomainError, Number
 
 _MOST_VARIANTS = 6
 _MOST_PAIRED = 24
+_MOST_LAYOUTS = 12
 _SEEDS = (0, 1, 2)
 _EASY_NUMBERS = (0, 1, 2, -1, 0.5)
 
@@ -150,8 +151,11 @@ def _plainer(contract: Contract, name: str, now: Recipe, dtype: str) -> Iterator
     """Recipes of one argument that are easier to read than the present one, best first."""
     if contract.tensors()[name].optional and not now.absent:
         yield Recipe(absent=True)
-    if now.layout != "dense":
-        yield replace(now, layout="dense")
+    rank = len(contract.tensors()[name].shapes[now.shape])
+    for layout in layouts_of(contract, name, rank)[:_MOST_LAYOUTS]:
+        if layout == now.layout:
+            break
+        yield replace(now, layout=layout)
     if now.share != "apart":
         yield replace(now, share="apart")
     if now.shape:

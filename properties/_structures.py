@@ -69,13 +69,18 @@ INTEGER_KINDS: Mapping[str, IntKind] = {
     "near_zero": _near_zero,
     "all_low": _all_low,
 }
+# Readable kinds, simplest first: 0 throughout (or the end nearest to it), 1, and 1, 2, 3.
+SIMPLE_INTEGERS = ("zeros", "ones", "counting")
 SENTINELS = ("nowhere", "scattered", "leading", "trailing", "everywhere")
 
 
 def whole_values(request: Request, kind: str, lo: int, hi: int) -> Ints:
-    """Whole numbers from lo to hi of one of INTEGER_KINDS, or ``simplest`` (0, or the low end)."""
-    if kind == "simplest":
-        return np.full(request.shape, min(max(lo, 0), hi))
+    """Whole numbers from lo to hi of one of INTEGER_KINDS or SIMPLE_INTEGERS."""
+    if kind in ("zeros", "ones"):
+        return np.full(request.shape, min(max(lo, int(kind == "ones")), hi))
+    if kind == "counting":
+        least = min(max(lo, 1), hi)
+        return np.asarray(least + _along(request.shape) % (hi - least + 1))
     return np.array(INTEGER_KINDS[kind](request, lo, hi), dtype=np.int64)
 
 
