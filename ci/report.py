@@ -33,11 +33,12 @@ def print_gates(document: Document, console: Console) -> None:
     for (contract, dtype), gates in rows.items():
         table.add_row(contract, dtype, *_row(gates))
     console.print(table)
+    _print_reasons("red", "vacuous", rows, console)
     for state in ("not_judged", "elsewhere", "not_promised"):
-        _print_reasons(state, rows, console)
+        _print_reasons(state, "", rows, console)
     for gates in rows.values():
         for gate in gates:
-            if gate["failure"]:
+            if gate["failure"] and not _is_vacuous(gate):
                 _print_plain(console, "\n" + gate["failure"]["text"])
     states = [gate["verdict"] for gates in rows.values() for gate in gates]
     counts = ", ".join(f"{states.count(s)} {s}" for s in STATES if s in states)
@@ -120,13 +121,21 @@ def _margin(gate: Gate) -> float:
     return margin if margin == margin else float("inf")
 
 
-def _print_reasons(state: str, rows: dict[tuple[str, str], list[Gate]], console: Console) -> None:
-    """Print each reason once, with the laws and the contracts that share it."""
+def _is_vacuous(gate: Gate) -> bool:
+    """Whether the gate is red for having judged nothing: one cause, told once for all laws."""
+    return (gate["reason"] or "").startswith("vacuous")
+
+
+def _print_reasons(
+    state: str, start: str, rows: dict[tuple[str, str], list[Gate]], console: Console
+) -> None:
+    """Print each reason that begins so once, with the laws and the contracts that share it."""
     places: dict[tuple[str, str], list[str]] = {}
     for (contract, dtype), gates in rows.items():
         for gate in gates:
-            if gate["verdict"] == state:
-                key = (gate["reason"] or "no reason given", gate["law"])
+            reason = gate["reason"] or "no reason given"
+            if gate["verdict"] == state and reason.startswith(start):
+                key = (reason, gate["law"])
                 places.setdefault(key, []).append(f"{contract}[{dtype}]")
     laws: dict[tuple[str, str], list[str]] = {}
     for (reason, law), where in places.items():

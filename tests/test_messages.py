@@ -9,6 +9,23 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 BLOCKED = Path(__file__).with_name("fakes") / "blocked.py"
 NOTHING = "trivet=0.1.0"
+CASE = """
+import torch, triton, triton.language as tl
+from trivet import Contract, Tensor, sizes
+
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + cols, tl.load(x_ptr + cols, mask=cols < N), mask=cols < N)
+
+def copy(x):
+    y = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), BLOCK=64)
+    return y
+
+def contract(kernel, oracle, **dims):
+    return Contract(kernel=kernel, oracles=[oracle], dims=dims, args={"x": Tensor("N")})
+"""
 
 
 def trivet(packages: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -93,9 +110,32 @@ def test_a_file_without_a_contract(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (2, "trivet: case.py: holds no Contract\n")
 
 
+def test_a_domain_that_cannot_be_met(tmp_path: Path) -> None:
+    odd = 'contract(copy, lambda x: x, M=sizes(1, 5), N="M - 9")'
+    (tmp_path / "case.py").write_text(f"{CASE}odd = {odd}\n")
+    done = trivet(NOTHING, "gate", "case.py", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "dim N: 'M - 9' holds no size at M = 1" in done.stderr
+    assert "(case.py:16: return Contract(" in done.stderr
+
+
+def test_a_kernel_without_launches_and_an_oracle_of_the_wrong_shape(tmp_path: Path) -> None:
+    lazy = "lazy = contract(lambda x: x.clone(), lambda m, x: x, N=sizes(1, 200))\n"
+    flat = "flat = contract(copy, lambda m, x: x.reshape(-1, 1), N=sizes(1, 200))\n"
+    (tmp_path / "case.py").write_text(CASE + lazy + flat)
+    done = trivet(NOTHING, "gate", "case.py", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert "vacuous: the kernel launched nothing (lazy[float32])" in done.stdout
+    assert "flat breaks matches_oracle at float32" in done.stdout
+    assert "out has shape (1,), the oracle gives (1, 1)" in done.stdout
+    assert "smallest inputs found: N = 1" in done.stdout
+
+
 def test_a_witness_that_is_none(tmp_path: Path) -> None:
-    (tmp_path / "witness.json").write_text("{}")
+    (tmp_path / "witness.json").write_text('{"version": 7}')
     done = trivet(NOTHING, "replay", "witness.json", cwd=tmp_path)
 
     assert done.returncode == 2
-    assert done.stderr == ("trivet: witness witness.json: expected version 1, found no version\n")
+    assert done.stderr == ("trivet: witness witness.json: expected version 1, found 7\n")

@@ -154,6 +154,16 @@ def test_a_reason_that_laws_share_is_printed_once() -> None:
     assert "  matches_oracle, repeats, does_work and 2 more: no GPU (softmax[float32])\n" in text
 
 
+def test_vacuous_gates_are_told_once() -> None:
+    reason = "vacuous: the kernel launched nothing"
+    failure = {"text": f"softmax breaks it\n  {reason}"}
+    laws = ("matches_oracle", "repeats")
+    text = printed(document(*(gate(law, "red", reason=reason, failure=failure) for law in laws)))
+
+    assert f"\nred\n  matches_oracle, repeats: {reason} (softmax[float32])\n" in text
+    assert "softmax breaks it" not in text
+
+
 def test_the_fault_table_names_what_was_not_killed_and_what_is_unproved() -> None:
     faults = [
         fault("softmax.mask", "killed", red=["repeats", "stays_in_bounds", "matches_oracle"]),
