@@ -131,6 +131,24 @@ def _direct_scan(fold: _Fold, compiler: Compiler) -> Callable[..., Value] | None
     return lambda value, axis: function.accumulate(value, axis=axis, dtype=value.dtype)
 
 
+def _scan_in_order(fold: _Fold, chunk: Chunk, values: list[Value]) -> list[Value]:
+    columns = [fold.part(values, 0)]
+    for place in range(1, fold.extent):
+        columns.append(fold.combine(chunk, columns[-1], fold.part(values, place)))
+    return fold.join(columns, np.stack)
+
+
+def _scan_by_doubling(fold: _Fold, chunk: Chunk, values: list[Value]) -> list[Value]:
+    distance = 1
+    while distance < fold.extent:
+        before = fold.part(values, slice(0, fold.extent - distance))
+        moved = fold.combine(chunk, before, fold.part(values, slice(distance, None)))
+        kept = fold.part(values, slice(0, distance))
+        values = fold.join([kept, moved], np.concatenate)
+        distance *= 2
+    return values
+
+
 @effect("tt.scan")
 def build_scan(operation: Operation, compiler: Compiler) -> Handler:
     """Inclusive scan along an axis.
@@ -141,23 +159,7 @@ def build_scan(operation: Operation, compiler: Compiler) -> Handler:
     fold = _Fold(operation, compiler)
     direct = _direct_scan(fold, compiler)
     reverse = operation.attributes.get("reverse") is True
-    sequential = compiler.arithmetic.sequential
-
-    def in_order(chunk: Chunk, values: list[Value]) -> list[Value]:
-        columns = [fold.part(values, 0)]
-        for place in range(1, fold.extent):
-            columns.append(fold.combine(chunk, columns[-1], fold.part(values, place)))
-        return fold.join(columns, np.stack)
-
-    def by_doubling(chunk: Chunk, values: list[Value]) -> list[Value]:
-        distance = 1
-        while distance < fold.extent:
-            before = fold.part(values, slice(0, fold.extent - distance))
-            moved = fold.combine(chunk, before, fold.part(values, slice(distance, None)))
-            kept = fold.part(values, slice(0, distance))
-            values = fold.join([kept, moved], np.concatenate)
-            distance *= 2
-        return values
+    generic = _scan_in_order if compiler.arithmetic.sequential else _scan_by_doubling
 
     def flipped(values: list[Value]) -> list[Value]:
         if not reverse:
@@ -172,7 +174,7 @@ def build_scan(operation: Operation, compiler: Compiler) -> Handler:
         if direct is not None:
             values = [direct(values[0], fold.axis)]
         else:
-            values = (in_order if sequential else by_doubling)(chunk, values)
+            values = generic(fold, chunk, values)
         return unpacked(operation, flipped(values))
 
     return run

@@ -108,56 +108,14 @@ def _floats(rng, *shape, dtype=np.float32):
     return rng.standard_normal(shape).astype(dtype)
 
 
-def cases(programs, seed):
-    """One launch of each kernel."""
-    rng, block = np.random.default_rng(seed), {"BLOCK": 64}
-    p = programs
-    spread = rng.integers(-1000, 1000, (2, 64 * p)).astype(np.int32)
-    spread[1][spread[1] == 0] = 7
-    half = np.float16
-    launches = [
-        (early_return, {"x": _floats(rng, p, 64), "out": np.zeros((p, 64), np.float32)}, ("out",)),
-        (
-            largest,
-            {
-                "x": rng.integers(0, 40, (p, 64)).astype(np.float32),
-                "values": np.zeros(p, np.float32),
-                "places": np.zeros(p, np.int32),
-            },
-            ("values", "places"),
-        ),
-        (sorted_rows, {"x": _floats(rng, p, 64), "out": np.zeros((p, 64), np.float32)}, ("out",)),
-        (
-            random_numbers,
-            {"out": np.zeros((p, 64), np.float32), "seed": 1234, "n": 64 * p - 5},
-            ("out",),
-        ),
+def _launches_on_floats(p, rng):
+    return [
+        (early_return, {"x": _floats(rng, p, 64), "out": _zeros(p, 64)}, ("out",)),
+        (sorted_rows, {"x": _floats(rng, p, 64), "out": _zeros(p, 64)}, ("out",)),
+        (random_numbers, {"out": _zeros(p, 64), "seed": 1234, "n": 64 * p - 5}, ("out",)),
         (
             recurrence,
-            {
-                "x": _floats(rng, p, 64),
-                "gate": _floats(rng, p, 64),
-                "out": np.zeros((p, 64), np.float32),
-            },
-            ("out",),
-        ),
-        (
-            half_product,
-            {
-                "a": _floats(rng, p, 64, 64, dtype=half),
-                "b": _floats(rng, p, 64, 64, dtype=half),
-                "out": np.zeros((p, 64, 64), np.float32),
-            },
-            ("out",),
-        ),
-        (
-            double_statistics,
-            {"x": _floats(rng, p, 64, dtype=np.float64), "out": np.zeros((p, 3))},
-            ("out",),
-        ),
-        (
-            integers,
-            {"x": spread[0], "y": spread[1], "out": np.zeros(64 * p, np.int32), "n": 64 * p - 9},
+            {"x": _floats(rng, p, 64), "gate": _floats(rng, p, 64), "out": _zeros(p, 64)},
             ("out",),
         ),
         (
@@ -165,22 +123,50 @@ def cases(programs, seed):
             {
                 "x": _floats(rng, p, 300),
                 "lengths": rng.integers(0, 300, p).astype(np.int32),
-                "out": np.zeros(p, np.float32),
+                "out": _zeros(p),
                 "stride": 300,
             },
             ("out",),
         ),
         (
             locked_sum,
-            {
-                "x": _floats(rng, p, 64),
-                "out": np.zeros(64, np.float32),
-                "lock": np.zeros(1, np.int32),
-            },
+            {"x": _floats(rng, p, 64), "out": _zeros(64), "lock": _zeros(1, dtype=np.int32)},
             ("out", "lock"),
         ),
     ]
+
+
+def _launches_on_other_types(p, rng):
+    x, y = rng.integers(-1000, 1000, (2, 64 * p)).astype(np.int32)
+    y[y == 0] = 7
+    tied = rng.integers(0, 40, (p, 64)).astype(np.float32)
+    halves = {name: _floats(rng, p, 64, 64, dtype=np.float16) for name in ("a", "b")}
+    doubles = _floats(rng, p, 64, dtype=np.float64)
     return [
-        Case(kernel.__name__, kernel, (p,), arguments, block, outputs)
+        (
+            largest,
+            {"x": tied, "values": _zeros(p), "places": _zeros(p, dtype=np.int32)},
+            ("values", "places"),
+        ),
+        (half_product, {**halves, "out": _zeros(p, 64, 64)}, ("out",)),
+        (double_statistics, {"x": doubles, "out": _zeros(p, 3, dtype=np.float64)}, ("out",)),
+        (
+            integers,
+            {"x": x, "y": y, "out": _zeros(64 * p, dtype=np.int32), "n": 64 * p - 9},
+            ("out",),
+        ),
+    ]
+
+
+def _zeros(*shape, dtype=np.float32):
+    return np.zeros(shape, dtype)
+
+
+def cases(programs, seed):
+    """One launch of each kernel."""
+    rng = np.random.default_rng(seed)
+    launches = _launches_on_floats(programs, rng) + _launches_on_other_types(programs, rng)
+    return [
+        Case(kernel.__name__, kernel, (programs,), arguments, {"BLOCK": 64}, outputs)
         for kernel, arguments, outputs in launches
     ]
