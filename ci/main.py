@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trivet.ci.document import Document
 
 CANNOT_JUDGE = 2
+WIDEST_TABLE = 400
 
 
 class Profile(StrEnum):
@@ -194,8 +195,8 @@ def _require(html: Path | None = None) -> None:
 def _console() -> Any:
     from rich.console import Console
 
-    # A table is wider than a narrow terminal and worth more wrapped than cut off.
-    return Console(width=max(Console().width, 160 if not sys.stdout.isatty() else 120))
+    # Rows as wide as they need: a narrow terminal wraps them, which loses less than cutting.
+    return Console(width=WIDEST_TABLE)
 
 
 def _finish(document: "Document", json: Path | None, junit: Path | None, html: Path | None) -> None:
