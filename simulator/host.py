@@ -52,6 +52,7 @@ class HostWatch(TorchDispatchMode):
         self._native_error: Exception | None = None
         self._maps = False
         self._events = 0
+        _keep_compiler_out()
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -243,7 +244,7 @@ class HostWatch(TorchDispatchMode):
 
     def _open_maps(self, tensors: Iterable[torch.Tensor]) -> None:
         """Give complete storages a map, so that unwritten elements can move into them."""
-        for tensor in tensors:
+        for tensor in filter(is_plain, tensors):
             storage = self.storages.of(tensor)
             if storage.written is None:
                 storage.unit = tensor.dtype.itemsize
@@ -333,6 +334,13 @@ class HostWatch(TorchDispatchMode):
                 lanes=count,
             )
         )
+
+
+def _keep_compiler_out() -> None:
+    """Keep torch.compile, once somebody has imported it, from tracing into the watch."""
+    dispatch = HostWatch.__torch_dispatch__
+    if "torch._dynamo" in sys.modules and not hasattr(dispatch, "_torchdynamo_disable"):
+        HostWatch.__torch_dispatch__ = torch.compiler.disable(dispatch)  # type: ignore[method-assign]
 
 
 class _Reenter(TorchFunctionMode):

@@ -49,7 +49,7 @@ class Shadows:
     def prepare(self, tensors: Iterable[torch.Tensor]) -> None:
         """Make the shadows of the floats an operation reads, before it can change them."""
         for tensor in tensors:
-            if tensor.is_floating_point():
+            if is_plain(tensor) and tensor.is_floating_point():
                 self._flat(tensor)
 
     def constant(self, tensor: torch.Tensor) -> None:
@@ -90,7 +90,7 @@ class Shadows:
     def take_native(self, tensors: Iterable[torch.Tensor]) -> None:
         """Set shadows to the native values, after something that was not replayed changed them."""
         for tensor in tensors:
-            storage = self._storages.find(tensor)
+            storage = self._storages.find(tensor) if is_plain(tensor) else None
             if storage is None or storage.shadow is None:
                 continue
             if storage.shadow_dtype is tensor.dtype:

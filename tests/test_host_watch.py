@@ -334,6 +334,16 @@ def test_gradients_of_the_wrapper_have_shadows() -> None:
     assert np.abs(shadow - wanted).max() < 1e-16
 
 
+def test_tensors_that_kernels_cannot_see_pass_unwatched() -> None:
+    def host(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        spectrum = torch.fft.fft(x)
+        return x.to_sparse().to_dense() * 2, torch.view_as_real(spectrum), torch.empty(0) + 1
+
+    run = ran(host, {"x": X}, shadow=True)
+    assert run.faults == []
+    assert torch.equal(run.outputs[0], X * 2)
+
+
 def test_nothing_is_kept_after_a_run() -> None:
     import gc
     import weakref
