@@ -129,8 +129,8 @@ class Machine:
                 values.append(Pointer(pointers, np.zeros(1, np.int64)))
                 pointers += 1
             elif kind.is_float:
-                constant = self._arithmetic.constant(float(item), kind.element)
-                values.append(self._arithmetic.map(lambda array: array.reshape(1), constant))
+                scalar = self._arithmetic.scalar(float(item), kind.element)
+                values.append(self._arithmetic.map(lambda array: array.reshape(1), scalar))
             else:
                 values.append(_integer(int(item), kind.element))
         for position, kind in enumerate(kinds):

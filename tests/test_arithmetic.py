@@ -187,6 +187,12 @@ def test_shadow_constants_are_those_of_the_source():
     assert SHADOW.constant(float("-inf"), "f32") == -np.inf
 
 
+def test_shadow_keeps_the_value_of_a_scalar_argument():
+    value = float(np.float32(1.0000001e-06))
+    assert SHADOW.scalar(value, "f32") == value
+    assert NATIVE.scalar(0.1, "f32") == np.float32(0.1)
+
+
 def test_shadow_never_rounds():
     third = SHADOW.binary("arith.divf", "f32")(np.array(1.0), np.array(3.0))
     assert SHADOW.store(SHADOW.cast("f32", "bf16", "rtne")(third), np.dtype(np.float64)) == 1 / 3
