@@ -11,6 +11,7 @@ is used n times it adds n contributions: up to n - 1 roundings, or the declared 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ import numpy as np
 from trivet.oracles._bounded import SLACK, Bounded, lift
 from trivet.oracles._context import Context
 from trivet.oracles._discrete import parts
-from trivet.oracles._dispatch import Rule, Traced, apply
+from trivet.oracles._dispatch import Function, Rule, Traced, apply
 from trivet.oracles._formats import Array
 from trivet.oracles._operators import Operators
 from trivet.oracles._structure import MANY, ONE
@@ -44,6 +45,10 @@ class Tape:
 
     def __post_init__(self) -> None:
         self.lost = np.zeros(self.count)
+
+
+# One product with the adjoint; a partial that is a quotient may be divided by instead.
+STEPS = 2.0
 
 
 class Dual(Operators):
@@ -103,6 +108,17 @@ class Dual(Operators):
 
     def _single(self) -> Any:
         return self.primal._single()
+
+
+def dual_rule(*names: str) -> Callable[[Function], Function]:
+    """Register a function as the rule of dual numbers for each of `names`."""
+
+    def register(function: Function) -> Function:
+        for name in names:
+            Dual.rules[name] = function
+        return function
+
+    return register
 
 
 def dual(tape: Tape, operand: Any) -> Dual:

@@ -51,11 +51,8 @@ def _monotone(
     propagated = np.maximum(above - value, value - below)
     outside = np.isnan(propagated) & (number.error > 0)
     propagated = np.where(outside, np.inf, np.where(np.isnan(propagated), 0.0, propagated))
-    if number.facts.floor > -math.inf and not falling and extra is None:
-        least = float(function(number.facts.floor))
-        below_least = abs(least) * 2 * np.max(relative, initial=0.0) + context.profile.underflow
-        if not math.isnan(least):
-            floor = max(floor, least - below_least if least else least)
+    if not falling and extra is None:
+        floor = max(floor, _floor_of(number, function, np.max(relative, initial=0.0)))
     zero = (value == 0) & (propagated == 0) & np.isfinite(number.value)
     if extra is not None:
         propagated = propagated + context.own(name, extra)
@@ -70,6 +67,14 @@ def _monotone(
         facts=Facts(floor, rescaled),
         origin=origin,
     )
+
+
+def _floor_of(number: Bounded, function: Rule, relative: float) -> float:
+    """What a growing function of `number` cannot fall below."""
+    least = float(function(number.facts.floor))
+    if math.isnan(least) or number.facts.floor == -math.inf:
+        return -math.inf
+    return least - 2 * abs(least) * relative - number.context.profile.underflow * (least != 0)
 
 
 # Products of constants and arguments in exp2(x * log2(e)), the constant possibly folded with

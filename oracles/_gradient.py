@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trivet.oracles import _dual_rules as _dual_rules
+from trivet.oracles import _dual_reductions as _dual_reductions
 from trivet.oracles._bounded import SLACK, Bounded
 from trivet.oracles._context import Context
 from trivet.oracles._dual import Dual, Tape, dual
@@ -42,15 +42,7 @@ def gradient(
     context = Context(profile_named(profile), precision or Precision())
 
     def run(tape: Tape, seeds: Mapping[str, Array]) -> list[Any]:
-        traced = {}
-        for name, argument in arguments.items():
-            value = trace(context, argument)
-            if name in seeds and isinstance(value, Bounded):
-                seed = seeds[name]
-                value = Dual(tape, value, seed, np.abs(seed), np.zeros(seed.shape))
-            traced[name] = value
-        namespace = Namespace(context, lambda value: dual(tape, value))
-        return outputs_of(call_traced(oracle, traced, namespace))
+        return _run(oracle, arguments, tape, seeds)
 
     blank = Tape(context, 0)
     shapes = {name: np.shape(np.asarray(arguments[name])) for name in wrt}
@@ -65,6 +57,21 @@ def gradient(
     value = np.concatenate([part[0] for part in parts]) if parts else np.zeros(0)
     error = np.concatenate([part[1] for part in parts]) if parts else np.zeros(0)
     return _split(value, error, shapes, elements)
+
+
+def _run(
+    oracle: Oracle, arguments: Mapping[str, Argument], tape: Tape, seeds: Mapping[str, Array]
+) -> list[Any]:
+    """The outputs of `oracle` with `seeds` as the tangents of its arguments."""
+    traced = {}
+    for name, argument in arguments.items():
+        value = trace(tape.context, argument)
+        if name in seeds and isinstance(value, Bounded):
+            seed = seeds[name]
+            value = Dual(tape, value, seed, np.abs(seed), np.zeros(seed.shape))
+        traced[name] = value
+    namespace = Namespace(tape.context, lambda value: dual(tape, value))
+    return outputs_of(call_traced(oracle, traced, namespace))
 
 
 Directions = list[tuple[str, int]]

@@ -12,8 +12,8 @@ from trivet.oracles._evaluate import Value, evaluate, evaluate_float64
 from trivet.oracles._precision import Precision
 
 f32 = np.float32
-X = np.random.default_rng(0).standard_normal((4, 6))
-W = np.random.default_rng(1).standard_normal((6, 5))
+X = np.random.default_rng(0).standard_normal((4, 6)).astype(f32).astype(np.float64)
+W = np.random.default_rng(1).standard_normal((6, 5)).astype(f32).astype(np.float64)
 I = np.random.default_rng(2).integers(0, 4, 7)  # noqa: E741
 
 
@@ -61,8 +61,9 @@ def test_numpy_references_are_traced_unchanged(name):
     for value, expected in zip(bounded, plain, strict=True):
         assert value.value.shape == expected.shape
         assert value.value.dtype.kind == expected.dtype.kind
-        np.testing.assert_allclose(value.value, expected, rtol=1e-6)
-        assert value.error is None or np.isfinite(value.error).all()
+        verdict = accept(np.asarray(expected), value)
+        assert verdict.ok.all()
+        assert not verdict.undecided.any()
 
 
 def test_a_reference_may_fill_its_own_arrays():
@@ -74,7 +75,7 @@ def test_a_reference_may_fill_its_own_arrays():
 
     (value,) = evaluate(reference, {"x": X})
     (whole,) = evaluate(lambda m, x: m.softmax(x), {"x": X})
-    np.testing.assert_allclose(value.value, whole.value)
+    assert accept(whole.value, value).ok.all()
     assert (value.error > 0).all()
 
 
@@ -87,7 +88,7 @@ def test_arguments_reach_an_oracle_by_name_and_stay_as_they_were():
 
     w, arguments = W.copy(), {"x": X, "w": W, "scale": 0.5, "flag": True, "missing": None}
     (value,) = evaluate(oracle, arguments)
-    np.testing.assert_allclose(value.value, (w + 1) * 1.5)
+    np.testing.assert_array_equal(value.value, (w + 1) * 0.5 * 3)
     np.testing.assert_array_equal(W, w)
 
 
@@ -276,7 +277,7 @@ def test_random_numbers_are_tritons():
     for seed, numbers in stored.items():
         (value,) = evaluate(lambda m, seed: m.rand(seed, np.arange(4)), {"seed": seed})
         assert accept(np.array(numbers, f32), value).ok.all()
-        assert (value.error <= 2.0**-24).all()
+        assert (value.error <= 2.0**-23).all()
 
 
 def test_exact_integers_need_no_bound():
