@@ -133,10 +133,6 @@ class Native(Arithmetic):
         """Rounded to the element."""
         return self._round(element)(np.asarray(value, _rounding.CARRIER[element]))
 
-    def scalar(self, value: float, element: str) -> Value:
-        """Rounded to the element."""
-        return self.constant(value, element)
-
     def load(self, stored: Any, element: str) -> Value:
         """Widened to the carrier, exactly."""
         carrier = _rounding.CARRIER[element]
@@ -303,10 +299,6 @@ class Shadow(Arithmetic):
         """The shortest decimal that rounds to a float32 constant."""
         if element == "f32" and float(np.float32(value)) == value:
             value = float(np.format_float_scientific(np.float32(value), unique=True))
-        return np.asarray(value, np.float64)
-
-    def scalar(self, value: float, element: str) -> Value:
-        """The Python value."""
         return np.asarray(value, np.float64)
 
     def argument(self, value: float, element: str) -> Value:

@@ -129,7 +129,7 @@ class Machine:
                 values.append(Pointer(pointers, np.zeros(1, np.int64)))
                 pointers += 1
             elif kind.is_float:
-                scalar = self._arithmetic.scalar(float(item), kind.element)
+                scalar = self._arithmetic.argument(float(item), kind.element)
                 values.append(self._arithmetic.map(lambda array: array.reshape(1), scalar))
             else:
                 values.append(_integer(int(item), kind.element))

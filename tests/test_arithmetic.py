@@ -189,8 +189,8 @@ def test_shadow_constants_are_those_of_the_source():
 
 def test_shadow_keeps_the_value_of_a_scalar_argument():
     value = float(np.float32(1.0000001e-06))
-    assert SHADOW.scalar(value, "f32") == value
-    assert NATIVE.scalar(0.1, "f32") == np.float32(0.1)
+    assert SHADOW.argument(value, "f32") == value
+    assert NATIVE.argument(0.1, "f32") == np.float32(0.1)
 
 
 def test_shadow_never_rounds():
