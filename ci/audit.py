@@ -104,8 +104,9 @@ def _judged(
             progress.note(attempt.label, event.value)
             continue
         entry = event.value if event.kind == "done" else _missing(attempt, event.value)
-        progress.done(attempt.label, [entry])
         yield event.job, entry
+        # Announced after the caller recorded it, so that Ctrl-C loses nothing announced.
+        progress.done(attempt.label, [entry])
 
 
 def _missing(attempt: Attempt, reason: str) -> Document:

@@ -110,8 +110,9 @@ def _judged(
             progress.note(unit.label, event.value)
             continue
         gates = event.value if event.kind == "done" else missing(unit, settings, event.value)
-        progress.done(unit.label, gates)
         yield event.job, gates
+        # Announced after the caller recorded it, so that Ctrl-C loses nothing announced.
+        progress.done(unit.label, gates)
 
 
 def collect(names: Sequence[str]) -> "list[Found]":
