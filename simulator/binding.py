@@ -10,6 +10,7 @@ from triton.runtime.jit import mangle_type
 from trivet.simulator._torch import triton
 from trivet.simulator.rebuild import compiled
 
+NUMBERS = (bool, int, float)
 _GRID_LIMITS = (2**31 - 1, 65535, 65535)
 _COMMON_OPTIONS = ("debug", "device_type", "device", "stream", "ir_override")
 
@@ -219,8 +220,8 @@ def _record(
     leaves: list[Leaf],
     options: Mapping[str, Any],
 ) -> Launch:
-    tensors = {leaf.name: _base(leaf.value) for leaf in leaves if not _is_number(leaf.value)}
-    scalars = {leaf.name: leaf.value for leaf in leaves if _is_number(leaf.value)}
+    tensors = {n.name: _base(n.value) for n in leaves if not isinstance(n.value, NUMBERS)}
+    scalars = {leaf.name: leaf.value for leaf in leaves if isinstance(leaf.value, NUMBERS)}
     integers = {k: v for k, v in scalars.items() if isinstance(v, int) and v is not True}
     names = function.arg_names
     return Launch(
@@ -241,10 +242,6 @@ def _record(
         strides={name: tuple(t.stride()) for name, t in tensors.items()},
         function=function,
     )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, bool | int | float)
 
 
 def _base(value: Any) -> Any:

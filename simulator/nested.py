@@ -6,10 +6,12 @@ torch's own tree functions serve any container and cost several times as much, a
 from collections.abc import Callable, Iterator
 from typing import Any
 
+_SEQUENCES = (list, tuple)
+
 
 def leaves(value: Any) -> Iterator[Any]:
     """Yield the values inside nested lists, tuples and dicts, in order."""
-    if isinstance(value, list | tuple):
+    if isinstance(value, _SEQUENCES):
         for part in value:
             yield from leaves(part)
     elif isinstance(value, dict):

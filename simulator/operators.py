@@ -15,7 +15,7 @@ _EMPTY = frozenset(
 _ALIASES = frozenset({"_unsafe_view", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk"})
 
 # Neither the values of an argument nor of the result are looked at.
-_SHAPE_ONLY = frozenset({"resize_", "set_", "resize_as_", "sym_size", "sym_numel", "sym_stride"})
+_SHAPE_ONLY = frozenset({"resize_", "set_", "resize_as_"})
 
 # Every element of `self` is written whatever it held.
 _OVERWRITES = frozenset(
@@ -105,5 +105,8 @@ def operator(function: Any) -> Operator:
         is_view=bool(function.is_view) or name in _ALIASES,
         is_constant=name == "lift_fresh",
         is_random=torch.Tag.nondeterministic_seeded in function.tags,
-        reads_nothing=name in _SHAPE_ONLY or name.endswith("_like") or name.startswith("new_"),
+        reads_nothing=name in _SHAPE_ONLY
+        or name.endswith("_like")
+        or name.startswith("new_")
+        or torch.Tag.inplace_view in function.tags,
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from trivet.simulator._torch import torch
 from trivet.simulator.arithmetic import Arithmetic, AsInterpreter, Native, Shadow
-from trivet.simulator.binding import Call, Launch, Leaf, is_descriptor, with_ones
+from trivet.simulator.binding import NUMBERS, Call, Launch, Leaf, is_descriptor, with_ones
 from trivet.simulator.elements import ElementType, pointee
 from trivet.simulator.faults import Fault, Report
 from trivet.simulator.frontend import Lowered, UnsupportedKernelError, lower
@@ -159,7 +159,7 @@ class _Memory:
     def given(self, leaf: Leaf) -> list[Given]:
         """Return what the machine takes for one argument; a descriptor brings its sizes along."""
         value = leaf.value
-        if isinstance(value, bool | int | float):
+        if isinstance(value, NUMBERS):
             return [self.number(value, leaf.type)]
         if is_descriptor(value):
             base = _plain(value.base)
@@ -245,7 +245,7 @@ def _plain(value: Any) -> torch.Tensor:
 
 def _check_devices(call: Call) -> None:
     for leaf in call.leaves:
-        if isinstance(leaf.value, bool | int | float):
+        if isinstance(leaf.value, NUMBERS):
             continue
         base = leaf.value.base if is_descriptor(leaf.value) else leaf.value
         device = _plain(base).device

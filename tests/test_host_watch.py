@@ -116,6 +116,7 @@ CARRIES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], np.ndarray]] = 
     "pad": (lambda t: torch.nn.functional.pad(t, (1, 0)), np.pad(WANTED, ((0, 0), (1, 0)),
                                                                  constant_values=True)),
     "copied into": (lambda t: torch.zeros(4, 6).copy_(t), WANTED),
+    "turned in place": (lambda t: t.t_().unsqueeze_(0), WANTED.T[None]),
     "bits": (lambda t: t.view(torch.int32), WANTED),
 }  # fmt: skip
 
