@@ -137,7 +137,8 @@ class Simulator:
         whole_storage: Collection[str] = (),
     ) -> Run:
         """Call ``kernel(**args)`` with launches and host operations watched; see Executor."""
-        watch = HostWatch(shadow=self.shadow)
+        floats = {value for value in args.values() if isinstance(value, float)}
+        watch = HostWatch(shadow=self.shadow, arguments=floats)
         session = self.session(watch)
         session.read_only = _storages(args, read_only) - _storages(args, args.keys() - read_only)
         session.whole = _storages(args, whole_storage)

@@ -9,7 +9,7 @@ import linecache
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,12 +39,15 @@ _THEIRS = os.path.dirname(torch.__file__)
 
 
 class HostWatch(TorchDispatchMode):
-    """Watches one call of a wrapper; ``faults`` holds what its own operations did wrong."""
+    """Watches one call of a wrapper; ``faults`` holds what its own operations did wrong.
 
-    def __init__(self, *, shadow: bool = False) -> None:
+    ``arguments`` are the floats it is called with.
+    """
+
+    def __init__(self, *, shadow: bool = False, arguments: Collection[float] = ()) -> None:
         super().__init__()
         self.storages = Storages()
-        self.shadows = Shadows(self.storages) if shadow else None
+        self.shadows = Shadows(self.storages, arguments) if shadow else None
         self.faults: list[Fault] = []
         self._seen: set[tuple[str, str]] = set()
         self.broken: Exception | None = None

@@ -5,7 +5,7 @@ in-place operations need nothing of their own. An operation that cannot be repla
 numbers, code outside ATen, an error) leaves the native result as the shadow.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,14 @@ _CONSTANTS_UP_TO = 1024
 
 
 class Shadows:
-    """The shadows of one run; every method expects that no dispatch mode is watching."""
+    """The shadows of one run; every method expects that no dispatch mode is watching.
 
-    def __init__(self, storages: Storages) -> None:
+    ``arguments`` are the floats that the host function was called with.
+    """
+
+    def __init__(self, storages: Storages, arguments: Collection[float] = ()) -> None:
         self._storages = storages
+        self._arguments = arguments
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the shadow of ``tensor`` as a float64 view of the same shape; made on first use.
@@ -55,12 +59,14 @@ class Shadows:
     def constant(self, tensor: torch.Tensor) -> None:
         """Give a tensor made of Python numbers the values written in the source.
 
-        The shortest decimal that rounds to the stored number stands for the number written.
+        The shortest decimal that rounds to the stored number stands for the number written; a
+        number that the host function was called with stands for itself.
         """
         if tensor.dtype is not torch.float32 or not 0 < tensor.numel() <= _CONSTANTS_UP_TO:
             return
         flat = flat_array(tensor, np.dtype(np.float32))
-        written = np.array([float(str(value)) for value in flat])
+        given = self._arguments
+        written = np.array([float(v) if float(v) in given else float(str(v)) for v in flat])
         self._keep(tensor, torch.from_numpy(written))
 
     def replay(

@@ -321,6 +321,16 @@ def test_numbers_that_leave_the_tensors_are_named() -> None:
     assert ran(lambda: X * 2, shadow=True).shadow_rounded == ""
 
 
+def test_constants_and_arguments_made_tensors() -> None:
+    def host(eps: float) -> tuple[torch.Tensor, ...]:
+        return torch.tensor(0.1), torch.tensor([0.3, eps]), torch.full((1,), eps)
+
+    eps = float(np.float32(0.2))
+    run = ran(host, {"eps": eps}, shadow=True)
+    shadows = [np.atleast_1d(run.shadow_of(output)).tolist() for output in run.outputs]
+    assert shadows == [[0.1], [0.3, eps], [eps]]
+
+
 def test_gradients_of_the_wrapper_have_shadows() -> None:
     def host(x: torch.Tensor) -> torch.Tensor:
         leaf = x.clone().requires_grad_()
