@@ -12,7 +12,6 @@ from trivet.properties.cfc import (
     cfc_step,
     cfc_step_backward,
     cfc_step_per_branch,
-    cfc_step_per_branch_backward,
 )
 
 Edit = Callable[..., Any]
@@ -146,7 +145,7 @@ def add_rows_in_any_order(rows: tl.tensor, sums: tl.tensor, H: int, BLOCK: tl.co
     tl.atomic_add(sums + channel, terms, mask=channel < H)
 
 
-@cfc_step_per_branch_backward.fault(expects=("is_deterministic",), number=32)
+@cfc_step_backward.fault(expects=("is_deterministic",), number=32)
 def batch_summed_by_atomics(edit: Edit) -> Any:
     """The bias's gradient was added up atomically: right within any tolerance, never the same."""
     old = "_input_gradients_kernel[(triton.cdiv(B, block_rows), tiles)]("
