@@ -74,7 +74,8 @@ class Dual(Operators):
         steps = np.maximum(uses - 1, 0)
         steps = steps if depth is None else np.minimum(steps, depth)
         total = self.reach + self.slip
-        self.slip = self.slip + total * self.context.gamma(steps)
+        own = np.where(steps > 0, total * self.context.gamma(steps), 0.0)
+        self.slip = self.slip + own
         size = total.reshape(len(total), uses.size).sum(1)
         underflow = self.context.profile.underflow * np.where(np.isfinite(size), size, 0.0)
         self.tape.lost = self.tape.lost + underflow * max(float(uses.max(initial=1.0)), 1.0)
@@ -164,7 +165,7 @@ def times(partial: Bounded, number: Dual, shape: tuple[int, ...], steps: float) 
         _broadcast(x, shape) for x in (number.tangent, number.reach, number.slip)
     )
     size = np.abs(partial.value)
-    dead = reach == 0
+    dead = (reach == 0) & (slip == 0)
     moved = np.where(dead, 0.0, partial.value * tangent)
     moved_reach = np.where(dead, 0.0, size * reach)
     moved_slip = np.where(dead, 0.0, size * slip + partial.error * (reach + slip))

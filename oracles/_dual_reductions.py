@@ -79,9 +79,9 @@ def _peak(name: str, position: str) -> None:
         chosen = apply("take_along_axis", rows, np.expand_dims(index, -1), -1)
         chosen = apply("reshape", chosen, primal.shape)
         doubt = np.reshape(doubt, primal.shape)
-        slip = np.where(doubt, np.inf, chosen.slip)
-        reach = np.where(doubt, np.maximum(chosen.reach, 1e-300), chosen.reach)
-        return Dual(x.tape, primal, chosen.tangent, reach, slip)
+        alive = rows.reach.any(-1).reshape(chosen.reach.shape)
+        slip = np.where(doubt & alive, np.inf, chosen.slip)
+        return Dual(x.tape, primal, chosen.tangent, chosen.reach, slip)
 
     Dual.rules[name] = call
 

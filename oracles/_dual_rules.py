@@ -187,9 +187,10 @@ def _choose(tape: Tape, primal: Bounded, truth: Any, doubt: Any, x: Dual, y: Dua
         left, right = (_spread(getattr(z, part), shape) for z in (x, y))
         components.append(np.where(truth, left, right))
     if np.any(doubt):
-        alive = (_spread(x.reach, shape) > 0) | (_spread(y.reach, shape) > 0)
+        alive = np.zeros((tape.count, *shape), bool)
+        for component in (x.reach, x.slip, y.reach, y.slip):
+            alive |= _spread(component, shape) != 0
         components[2] = np.where(doubt & alive, np.inf, components[2])
-        components[1] = np.where(doubt & alive, np.maximum(components[1], 1e-300), components[1])
     return Dual(tape, primal, *components)
 
 

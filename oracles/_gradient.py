@@ -1,7 +1,7 @@
 """Gradients of an oracle in forward mode, bounded for every order of accumulation."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,23 +40,46 @@ def gradient(
     OracleError for an operation without a derivative rule.
     """
     context = Context(profile_named(profile), precision or Precision())
-
-    def run(tape: Tape, seeds: Mapping[str, Array]) -> list[Any]:
-        return _run(oracle, arguments, tape, seeds)
-
-    blank = Tape(context, 0)
     shapes = {name: np.shape(np.asarray(arguments[name])) for name in wrt}
-    run(blank, {name: np.zeros((0, *shape)) for name, shape in shapes.items()})
-    directions = _directions(shapes, elements)
-    parts = []
-    size = max(sum(int(np.prod(shape)) for shape in shapes.values()), 1)
-    batch = max(_BATCH // size, 1)
-    for start in range(0, len(directions), batch):
-        chosen = directions[start : start + batch]
-        parts.append(_batch(run, blank, context, shapes, chosen, cotangents))
-    value = np.concatenate([part[0] for part in parts]) if parts else np.zeros(0)
-    error = np.concatenate([part[1] for part in parts]) if parts else np.zeros(0)
+
+    def run(count: int, seeds: Mapping[str, Array], constant: bool, known: Any) -> _Run:
+        tape = Tape(context, count, constant, known)
+        return _Run(tape, _run(oracle, arguments, tape, seeds))
+
+    constant = _shifts_cancel(run, shapes)
+    none = {name: np.zeros((0, *shape)) for name, shape in shapes.items()}
+    uses = run(0, none, constant, None).tape.uses
+    parts = [
+        _contract(run(count, seeds, constant, uses), cotangents)
+        for count, seeds in _batches(shapes, _directions(shapes, elements))
+    ]
+    value, error = (np.concatenate([np.zeros(0), *column]) for column in zip(*parts, strict=True))
     return _split(value, error, shapes, elements)
+
+
+class _Run(NamedTuple):
+    tape: Tape
+    outputs: list[Any]
+
+
+def _shifts_cancel(run: Callable[..., _Run], shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    """Whether maxima and minima may be held constant, as shifts in stable formulas may.
+
+    Then it does not matter which of several equal elements is the largest. Decided along one
+    dense direction, output by output.
+    """
+    generator = np.random.default_rng(0)
+    seeds = {name: generator.standard_normal((1, *shape)) for name, shape in shapes.items()}
+    moving = run(1, seeds, False, None)
+    if not moving.tape.extrema:
+        return False
+    fixed = run(1, seeds, True, None)
+    for first, second in zip(moving.outputs, fixed.outputs, strict=True):
+        if isinstance(first, Dual):
+            apart = np.abs(first.tangent - second.tangent) > _SAME * first.reach
+            if apart.any():
+                return False
+    return True
 
 
 def _run(
@@ -87,59 +110,39 @@ def _directions(
     return result
 
 
-def _batch(
-    run: Callable[[Tape, Mapping[str, Array]], list[Any]],
-    blank: Tape,
-    context: Context,
-    shapes: Mapping[str, tuple[int, ...]],
-    chosen: Directions,
-    cotangents: Sequence[Any],
-) -> tuple[Array, Array]:
-    """Gradient and bound along basis directions.
-
-    Shifts by a maximum cancel in stable formulas: where the gradient is the same with the maximum
-    held constant, which of several equal elements is the maximum does not matter.
-    """
-    seeds = {name: np.zeros((len(chosen), *shape)) for name, shape in shapes.items()}
-    for row, (name, index) in enumerate(chosen):
-        seeds[name][row].reshape(-1)[index] = 1.0
-
-    def once(constant: bool) -> tuple[Array, Array, Array]:
-        tape = Tape(context, len(chosen), constant, list(blank.uses) if not constant else None)
-        if constant:
-            counting = Tape(context, 0, True)
-            run(counting, {name: np.zeros((0, *shape)) for name, shape in shapes.items()})
-            tape.known = counting.uses
-        return _contract(tape, run(tape, seeds), cotangents)
-
-    value, error, reach = once(False)
-    if not blank.extrema:
-        return value, error
-    shifted, bound, _ = once(True)
-    same = np.abs(value - shifted) <= _SAME * reach
-    return np.where(same, shifted, value), np.where(same, bound, error)
+def _batches(
+    shapes: Mapping[str, tuple[int, ...]], directions: Directions
+) -> Iterator[tuple[int, dict[str, Array]]]:
+    """Seed tangents for a few directions at a time, and their number."""
+    size = max(sum(int(np.prod(shape)) for shape in shapes.values()), 1)
+    batch = max(_BATCH // size, 1)
+    for start in range(0, max(len(directions), 1), batch):
+        chosen = directions[start : start + batch]
+        seeds = {name: np.zeros((len(chosen), *shape)) for name, shape in shapes.items()}
+        for row, (name, index) in enumerate(chosen):
+            seeds[name][row].reshape(-1)[index] = 1.0
+        yield len(chosen), seeds
 
 
-def _contract(
-    tape: Tape, outputs: list[Any], cotangents: Sequence[Any]
-) -> tuple[Array, Array, Array]:
-    """Sum over all outputs of cotangent times tangent; its bound; the sum of all paths."""
+def _contract(run: _Run, cotangents: Sequence[Any]) -> tuple[Array, Array]:
+    """Sum over all outputs of cotangent times tangent, and its bound."""
+    tape = run.tape
     value, error, reach = (np.zeros(tape.count) for _ in range(3))
-    for output, cotangent in zip(outputs, cotangents, strict=True):
+    for output, cotangent in zip(run.outputs, cotangents, strict=True):
         if cotangent is None or not isinstance(output, Dual):
             continue
         g = np.broadcast_to(np.asarray(cotangent, np.float64), output.shape).reshape(-1)
         tangent, paths, slip = (
             part.reshape(tape.count, g.size) for part in (output.tangent, output.reach, output.slip)
         )
-        live = (paths > 0) & (g != 0)
+        live = ((paths != 0) | (slip != 0)) & (g != 0)
         value = value + np.where(live, tangent * g, 0.0).sum(1)
-        size = np.where(live, paths * np.abs(g), 0.0).sum(1)
-        reach = reach + size
+        reach = reach + np.where(live, paths * np.abs(g), 0.0).sum(1)
         error = error + np.where(live, slip * np.abs(g), 0.0).sum(1)
-    tape_error = error + tape.lost + tape.context.unit * (reach + error)
-    tape_error = tape_error + tape.context.profile.underflow * (reach > 0)
-    return value, np.where(np.isnan(tape_error), np.inf, tape_error * SLACK), reach
+    context = tape.context
+    error = error + tape.lost + context.unit * (reach + error)
+    error = error + context.profile.underflow * (reach > 0)
+    return value, np.where(np.isnan(error), np.inf, error * SLACK)
 
 
 def _split(

@@ -1,4 +1,4 @@
-"""The tests of stable forms again, on fresh inputs, until a million cases have been judged."""
+"""The tests of stable forms again, on fresh inputs, until a million results have been judged."""
 
 import inspect
 
@@ -12,7 +12,7 @@ VALUES = {
     "count": (2, 3, 4),
     "name": ("argmax", "argmin", "argsort"),
 }
-CASES = 10**6
+RESULTS = 10**6
 WORKERS = 4
 
 
@@ -26,7 +26,7 @@ def settings(function):
 
 @pytest.mark.night
 @pytest.mark.parametrize("worker", range(WORKERS))
-def test_no_right_form_is_refused_in_a_million_cases(worker, monkeypatch):
+def test_no_right_form_is_refused_in_a_million_results(worker, monkeypatch):
     tests = [
         function
         for module in MODULES
@@ -35,7 +35,7 @@ def test_no_right_form_is_refused_in_a_million_cases(worker, monkeypatch):
     ]
     start = float32.JUDGED["elements"]
     seed = 1000 * worker
-    while float32.JUDGED["elements"] - start < CASES // WORKERS:
+    while float32.JUDGED["elements"] - start < RESULTS // WORKERS:
         seed += 1
         monkeypatch.setattr(float32, "SEED", [seed])
         for function in tests:
