@@ -102,7 +102,8 @@ class Simulator:
     follow each other; ``poison`` (nan, large, zero) fills undefined lanes; ``configuration``
     chooses among an autotuner's configurations, modulo their number; ``cold`` runs all of them
     first on the caller's buffers, as the first call on a GPU does; ``ones`` makes constants of
-    the integers that are 1, as Triton specialises them, where integers are general otherwise.
+    the integers that are 1, as Triton specialises them, where integers are general otherwise;
+    ``programs`` runs about so many programs of each launch, its corners among them.
     """
 
     arithmetic: str = "native"
@@ -116,6 +117,7 @@ class Simulator:
     configuration: int = 0
     cold: bool = False
     ones: bool = False
+    programs: int | None = None
 
     name = "simulator"
 
@@ -183,6 +185,7 @@ class Simulator:
             configuration=self.configuration,
             cold=self.cold,
             ones=self.ones,
+            programs=self.programs,
         )
 
 

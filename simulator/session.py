@@ -68,6 +68,7 @@ class Session:
     configuration: int = 0
     cold: bool = False
     ones: bool = False
+    programs: int | None = None
     read_only: Collection[int] = ()
     whole: Collection[int] = ()
     launches: list[Launch] = field(default_factory=list)
@@ -120,7 +121,11 @@ class Session:
         if self.watch.shadows is not None and self.shadow_failure is None:
             shadow = _ShadowMemory(self)
             lifted = [part for leaf in call.leaves for part in shadow.given(leaf)]
-        report = self._launch(call, lowered, self.arithmetic, given, self.settings)
+        settings = self.settings
+        if self.programs is not None:
+            chosen = chosen_programs(call.launch.grid, self.programs)
+            settings = replace(settings, programs=chosen)
+        report = self._launch(call, lowered, self.arithmetic, given, settings)
         memory.settle()
         self.totals.add(report)
         self.faults += [fault for fault in report.faults if not fault.fatal]
@@ -128,7 +133,7 @@ class Session:
         if fatal is not None:
             raise self._ended(fatal)
         if shadow is not None:
-            quiet = _quiet(self.settings)
+            quiet = replace(settings, sanitize=False)
             report = self._launch(call, lowered, "shadow", lifted, quiet)
             self.shadow_failure = next((f for f in report.faults if f.fatal), None)
 
@@ -232,9 +237,18 @@ def _machine(lowered: Lowered, arithmetic: str) -> Machine:
     return Machine(lowered.module, ARITHMETICS[arithmetic]())
 
 
-@lru_cache(maxsize=64)
-def _quiet(settings: Settings) -> Settings:
-    return replace(settings, sanitize=False)
+def chosen_programs(grid: tuple[int, int, int], count: int) -> tuple[int, ...]:
+    """Choose about ``count`` linear program numbers: the grid's corners, then evenly between."""
+    first, second, third = grid
+    corners = {
+        x + first * (y + second * z)
+        for x in (0, first - 1)
+        for y in (0, second - 1)
+        for z in (0, third - 1)
+    }
+    total = first * second * third
+    spread = {total * step // max(count, 1) for step in range(count)}
+    return tuple(sorted(corners | spread))
 
 
 def _plain(value: Any) -> torch.Tensor:

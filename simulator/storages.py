@@ -20,6 +20,9 @@ Map = NDArray[np.bool_]
 _UNSIGNED = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)}
 _PRUNE_ABOVE = 4096
 _PRUNE_BYTES = 1 << 26
+# Larger storages are taken as written: filling and mapping them would commit memory that a launch
+# of chosen programs at production size never touches.
+_WATCHED_BYTES = 1 << 30
 
 
 class Storage:
@@ -158,7 +161,7 @@ def mark_unwritten(storages: Storages, tensor: torch.Tensor, origin: str) -> Non
     """Record that nothing has been written yet to the storage of ``tensor``, and poison it."""
     kind = element_type(tensor.dtype)
     bits = flat_array(tensor, _UNSIGNED[kind.size])
-    if not bits.size:
+    if not 0 < bits.nbytes <= _WATCHED_BYTES:
         return
     bits[...] = _UNSIGNED[kind.size].type(kind.poison)
     storage = storages.of(tensor)
@@ -171,7 +174,7 @@ def mark_view_unwritten(storages: Storages, tensor: torch.Tensor, origin: str) -
     """Record that the elements ``tensor`` shows, and only they, are unwritten; poison them."""
     kind = element_type(tensor.dtype)
     flat = flat_array(tensor, _UNSIGNED[kind.size])
-    if not math.prod(tensor.shape):
+    if not math.prod(tensor.shape) or flat.nbytes > _WATCHED_BYTES:
         return
     storage = storages.of(tensor)
     if storage.written is None:

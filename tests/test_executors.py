@@ -235,6 +235,31 @@ def test_variants_and_names() -> None:
         Simulator(arithmetic="exact")
 
 
+@triton.jit
+def mark_rows(o, stride, B: tl.constexpr):
+    i = tl.program_id(0) * stride + tl.arange(0, B)
+    tl.store(o + i, 1)
+
+
+def test_chosen_programs_at_production_size() -> None:
+    """Rows beyond element 2^31: the offset of the last program does not fit 32 bits."""
+    rows, width = 2**15 + 1, 2**16
+
+    def host(limit: int) -> torch.Tensor:
+        o = torch.empty(rows, width, dtype=torch.int8)
+        mark_rows[(limit,)](o, width, B=16)
+        return o[: limit : limit - 1, :2].clone()
+
+    lean = Simulator(programs=4)
+    run = lean.run(host, {"limit": rows - 1})
+    assert run.error is None, run.error
+    assert run.faults == []
+    assert run.traffic["programs"] <= 6
+    assert run.outputs[0].tolist() == [[1, 1], [1, 1]]
+    run = lean.run(host, {"limit": rows})
+    assert {fault.kind for fault in run.faults} == {"out_of_bounds"}
+
+
 def test_orders_chunks_and_configurations_agree() -> None:
     runs = [
         Simulator(order=order, chunk=chunk, configuration=configuration)
