@@ -17,10 +17,15 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 _SCALES = (0.0, 1.0, 0.5)
+# A maximum that was not carried on shows only by values of the domain's whole size.
+_FULL = (1.0, 1.0, 1.0, 0.0, 0.5, 1.0)
+ROOMY_KINDS = ("mixed_rows", "spike", "ramp", "wide", "ends", "zero_rows", "ties")
 _RELATED_EVERY = 4
 _ABSENT_EVERY = 4
-# Where a scalar stands in its range; the named points are skipped where they lie outside.
+# Where a scalar stands in its range; named points are skipped where they lie outside or are an end.
 _POINTS = ("lo", "hi", "log", "0", "uniform", "1", "log", "-1", "uniform")
+# The same for cases with several blocks in every dim: there the inside of the range comes first.
+_ROOMY_POINTS = ("uniform", "1", "log", "uniform", "hi", "log", "lo", "0", "uniform", "-1")
 
 
 def deck(items: Sequence[Item], random: Random, *, first: Sequence[Item] = ()) -> Iterator[Item]:
@@ -33,6 +38,24 @@ def deck(items: Sequence[Item], random: Random, *, first: Sequence[Item] = ()) -
         if not round_:
             round_ = random.sample(list(items), len(items))
         yield round_.pop(0)
+
+
+class KindDeck:
+    """Value kinds dealt evenly, those that show a forgotten block to the roomy cases first."""
+
+    def __init__(self, kinds: Sequence[str], random: Random, first: Sequence[str]) -> None:
+        self.kinds = kinds
+        self.random = random
+        self.left = list(first)
+
+    def deal(self, *, roomy: bool) -> str:
+        """The next kind; a roomy case takes one of ROOMY_KINDS while there is one, others not."""
+        if not self.left:
+            self.left = self.random.sample(list(self.kinds), len(self.kinds))
+        wanted = [kind for kind in self.left if (kind in ROOMY_KINDS) is roomy]
+        kind = (wanted or self.left)[0]
+        self.left.remove(kind)
+        return kind
 
 
 def spread(layouts: Sequence[str], random: Random) -> list[str]:
@@ -55,8 +78,8 @@ class RecipeDeck:
         kinds = tensor.domain_at(storage).kinds(storage)
         first = kinds if name == next(iter(contract.tensors())) else ()
         self.random = random
-        self.kinds = deck(kinds, random, first=first)
-        self.scales = deck(_SCALES, random)
+        self.kinds = KindDeck(kinds, random, first)
+        self.scales = {False: deck(_SCALES, random), True: deck(_SCALES, random, first=_FULL)}
         self.shapes = deck(range(len(tensor.shapes)), random)
         self.shares = deck(shares_of(contract, name), random)
         absent = [True] + [False] * (_ABSENT_EVERY - 1)
@@ -72,13 +95,13 @@ class RecipeDeck:
         layouts = layouts_of(contract, name, rank)
         return deck(layouts, self.random, first=spread(layouts, self.random))
 
-    def deal(self) -> Recipe:
+    def deal(self, *, roomy: bool) -> Recipe:
         """The next recipe."""
         shape = next(self.shapes)
         return Recipe(
-            kind=next(self.kinds),
+            kind=self.kinds.deal(roomy=roomy),
             seed=self.random.randrange(1 << 31),
-            scale=next(self.scales),
+            scale=next(self.scales[roomy]),
             shape=shape,
             layout=next(self.layouts[self.ranks[shape]]),
             absent=self.optional and next(self.absent),
@@ -104,7 +127,8 @@ class ScalarDeck:
         lo, hi = (end(names) for end in self.arg.ends)
         for point in self.points:
             value = self._at(point, lo, hi)
-            if lo <= value <= hi:
+            named_twice = point in ("0", "1", "-1") and value in (lo, hi)
+            if lo <= value <= hi and not (named_twice and lo < hi):
                 return clip_scalar(self.arg, value, names)
         raise AssertionError("a deck has no end")
 
@@ -128,10 +152,11 @@ class Decks:
         self.recipes = {
             name: RecipeDeck(contract, name, dtype, random) for name in contract.tensors()
         }
+        others = {n: arg for n, arg in contract.args.items() if not isinstance(arg, Tensor)}
+        # Decks of their own for roomy cases: each choice meets sizes of several blocks too.
         self.scalars = {
-            name: ScalarDeck(arg, random)
-            for name, arg in contract.args.items()
-            if not isinstance(arg, Tensor)
+            roomy: {name: ScalarDeck(arg, random, first=points) for name, arg in others.items()}
+            for roomy, points in ((False, _POINTS), (True, _ROOMY_POINTS))
         }
         ties: dict[str, list[Relation]] = {}
         for tie in relations_of(contract):
@@ -140,15 +165,18 @@ class Decks:
         self.tie_kinds = deck(tuple(ties), random)
         self.dealt = 0
 
-    def deal_recipes(self) -> dict[str, Recipe]:
+    def deal_recipes(self, *, roomy: bool = False) -> dict[str, Recipe]:
         """The next recipe of every tensor."""
-        return {name: dealer.deal() for name, dealer in self.recipes.items()}
+        return {name: dealer.deal(roomy=roomy) for name, dealer in self.recipes.items()}
 
-    def deal_scalars(self, dims: Mapping[str, int]) -> dict[str, Number]:
-        """The next value of every Scalar and index of every Choice."""
+    def deal_scalars(self, dims: Mapping[str, int], *, roomy: bool = False) -> dict[str, Number]:
+        """The next value of every Scalar and index of every Choice.
+
+        ``roomy`` cases, those whose dims are all large, are dealt to apart from the others.
+        """
         known: dict[str, Number] = dict(dims)
         dealt: dict[str, Number] = {}
-        for name, dealer in self.scalars.items():
+        for name, dealer in self.scalars[roomy].items():
             dealt[name] = value = dealer.deal(known)
             if isinstance(dealer.arg, Scalar):
                 known[name] = value

@@ -23,7 +23,7 @@ from trivet.properties._edges import (
     size_class,
     size_classes,
 )
-from trivet.properties._sizes import Derived, DomainError
+from trivet.properties._sizes import Choice, Derived, DomainError
 
 if TYPE_CHECKING:
     from trivet.properties._contract import Contract
@@ -33,10 +33,11 @@ __all__ = ["class_of", "classes_within", "pilot_cases", "plan", "size_class", "s
 _PROPOSALS = 24
 _REPAIRED = 4
 _SMALL = 3
+_ROOMY_EVERY = 3
 _EMPTY_EVERY = 25
 _EMPTY_AT = 13
 _PILOT_SHARES = (0.15, 0.5, 1.0)
-_CLASS_GAIN, _LITTLE_GAIN, _SMALL_GAIN, _ORDER_GAIN, _ZERO_LOSS = 5, 3, 3, 1, 50
+_CLASS_GAIN, _LITTLE_GAIN, _SMALL_GAIN, _ORDER_GAIN, _ZERO_LOSS = 5, 3, 8, 1, 50
 
 Fact = tuple[str, ...]
 
@@ -78,9 +79,10 @@ def plan(
         dims = None
         if index % _EMPTY_EVERY == _EMPTY_AT:
             dims = next(empties, None)
-        dims = design.next() if dims is None else dims
-        recipes, tie = decks.deal_recipes(), decks.deal_tie()
-        case = Case(dims, recipes, decks.deal_scalars(dims), tie)
+        roomy = dims is None and index % _ROOMY_EVERY == 1
+        dims = design.next(roomy=roomy) if dims is None else dims
+        recipes, tie = decks.deal_recipes(roomy=roomy), decks.deal_tie()
+        case = Case(dims, recipes, decks.deal_scalars(dims, roomy=roomy), tie)
         cases.append(legal(contract, case))
     return cases
 
@@ -134,9 +136,9 @@ class _Design:
             name: min(block + 1, (extent(contract, name)[1] + 1) // 2) for name in contract.forms
         }
 
-    def next(self) -> dict[str, int]:
-        """The sizes of the next case."""
-        promising = sorted(self._proposals(), key=self._gain, reverse=True)[:_REPAIRED]
+    def next(self, *, roomy: bool = False) -> dict[str, int]:
+        """The sizes of the next case; a ``roomy`` one has all in the upper half of their range."""
+        promising = sorted(self._proposals(roomy=roomy), key=self._gain, reverse=True)[:_REPAIRED]
         reached = [dims for dims in map(self._legal, promising) if dims is not None]
         best = max(reached, key=self._gain, default=None) or closest(self.contract, {})
         for fact, _ in self._facts(best):
@@ -158,18 +160,18 @@ class _Design:
             if ("class", name, class_of(self.contract, name, dims, self.blocks)) not in self.seen
         ]
 
-    def _proposals(self) -> Iterator[dict[str, int]]:
+    def _proposals(self, *, roomy: bool) -> Iterator[dict[str, int]]:
         free = [name for name, form in self.contract.forms.items() if not isinstance(form, Derived)]
         for number in range(_PROPOSALS):
             small = free[number % len(free)] if free and number % 3 == 0 else None
-            proposal = self._proposal(small)
-            if proposal is not None and number % 4 == 1 and len(free) > 1:
+            proposal = self._proposal(None if roomy else small, roomy=roomy)
+            if proposal is not None and number % 4 == 1 and len(free) > 1 and not roomy:
                 one, other = self.random.sample(free, 2)
                 proposal[one] = proposal[other]
             if proposal is not None:
                 yield proposal
 
-    def _proposal(self, small: str | None) -> dict[str, int] | None:
+    def _proposal(self, small: str | None, *, roomy: bool) -> dict[str, int] | None:
         """Sizes drawn in order; with ``small`` that dim is small and the others are large."""
         values: dict[str, int] = {}
         for name in self.contract.forms:
@@ -177,8 +179,19 @@ class _Design:
                 options = options_of(self.contract, name, values)
             except DomainError:
                 return None
-            values[name] = self._size(name, options, values, small)
+            pool = self._upper(options) if roomy else None
+            values[name] = pool or self._size(name, options, values, small)
         return values
+
+    def _upper(self, options: Sequence[int]) -> int | None:
+        """A size in the upper half of a range, an edge in half of the proposals; None of a few."""
+        if not isinstance(options, range):
+            return None
+        middle = options[len(options) // 2]
+        edges = [size for size in edge_sizes(options, self.blocks) if size >= middle]
+        if edges and self.random.random() < 0.5:
+            return self.random.choice(edges)
+        return self.random.randint(middle, options[-1])
 
     def _size(
         self, name: str, options: Sequence[int], values: Mapping[str, int], small: str | None
@@ -215,6 +228,9 @@ class _Design:
             little = label.startswith("under")
             yield ("class", name, label), _LITTLE_GAIN if little else _CLASS_GAIN
         large = {name for name, size in dims.items() if size >= self.large[name]}
+        for name in dims:
+            if isinstance(self.contract.forms[name], Choice) and large >= dims.keys() - {name}:
+                yield ("roomy", name, str(dims[name])), _SMALL_GAIN
         for name in dims:
             alone = len(dims) > 1 and large >= dims.keys() - {name}
             if alone and dims[name] < self.large[name] and dims[name] <= _SMALL:

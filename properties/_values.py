@@ -116,8 +116,17 @@ def _two_valued(request: Request, span: Span) -> Floats:
     return values[request.stream.below(2, request.shape)]
 
 
+def _by_row(request: Request, salt: int) -> Floats:
+    """A number in [0, 1) for each row, of a 1-D array one for all."""
+    if len(request.shape) < 2:
+        return np.asarray(request.stream.number(salt))
+    return request.stream.uniform((*request.shape[:-1], 1), salt)
+
+
 def _one_sign(request: Request, span: Span) -> Floats:
-    sign = 1.0 - 2.0 * request.stream.pick(2)
+    """One sign throughout, in half of the examples one for each row."""
+    by_row = np.sign(_by_row(request, 3) - 0.5)
+    sign = by_row if request.stream.pick(2) else 1.0 - 2.0 * request.stream.pick(2, 1)
     return sign * np.abs(_bell(request, span))
 
 
@@ -133,11 +142,11 @@ def _cancelling(request: Request, span: Span) -> Floats:
 
 
 def _offset(request: Request, span: Span) -> Floats:
-    """A large common offset and a small spread: cancellation in one-pass variances."""
-    share = 0.1 + 0.8 * request.stream.number(1)
+    """A large offset and a small spread, each row its own: cancellation in one-pass variances."""
+    share = 0.1 + 0.8 * _by_row(request, 1)
     end = span.lo if abs(span.lo) > abs(span.hi) else span.hi
     centre = end * share if span.zero else span.lo + share * (span.hi - span.lo)
-    spread = abs(centre) * 10.0 ** -(1 + 4 * request.stream.number(2))
+    spread = np.abs(centre) * 10.0 ** -(1 + 4 * _by_row(request, 2))
     return centre + spread * request.stream.bell(request.shape)
 
 
@@ -217,6 +226,19 @@ def _nonfinite(request: Request, span: Span) -> Floats:
     return np.where(which < 3, planted, _bell(request, span))
 
 
+def _mixed(request: Request, span: Span) -> Floats:
+    """Rows of many kinds side by side; of a 1-D array elements of many kinds."""
+    which = request.stream.rows(request.shape, 10) % np.uint64(len(_MIXTURE))
+    values = _bell(request, span)
+    for index, (kind, scale) in enumerate(_MIXTURE):
+        chosen = which == index
+        if chosen.any() and applicable(kind, span):
+            stream = Stream(request.stream.seed, f"{request.stream.name}/{kind}")
+            part = Request(request.shape, kind, stream, request.dtype, scale)
+            values = np.where(chosen, KINDS[kind](part, span), values)
+    return values
+
+
 def _zeros(request: Request, span: Span) -> Floats:
     return np.zeros(request.shape)
 
@@ -237,6 +259,7 @@ def _counting(request: Request, span: Span) -> Floats:
 # In the order in which a plan deals them out: the ones that found most come first.
 KINDS: Mapping[str, Kind] = {
     "normal": _bell,
+    "mixed_rows": _mixed,
     "ramp": _ramp,
     "spike": _spike,
     "wide": _wide,
@@ -254,6 +277,17 @@ KINDS: Mapping[str, Kind] = {
     "subnormal": _subnormal,
     "nonfinite": _nonfinite,
 }
+_MIXTURE = (
+    ("normal", 0.0),
+    ("offset", 1.0),
+    ("spike", 1.0),
+    ("one_sign", 1.0),
+    ("ramp", 1.0),
+    ("wide", 1.0),
+    ("normal", 1.0),
+    ("cancelling", 0.5),
+    ("zero_rows", 0.5),
+)
 # Readable kinds, simplest first; only a shrinker asks for them.
 SIMPLE: Mapping[str, Kind] = {"simplest": _simplest, "zeros": _zeros, "counting": _counting}
 _NEEDS_ZERO = frozenset({"zero_rows", "one_hot", "subnormal", "zeros"})

@@ -139,7 +139,7 @@ def test_pairs_of_dims_come_in_all_three_orders(seed):
 def test_each_dim_is_small_while_the_others_are_large(seed):
     found = set()
     for case in cases("softmax", seed):
-        if case.dims["M"] <= 3 and case.dims["N"] > 128:
+        if case.dims["M"] <= 3 and case.dims["N"] > 64:
             found.add("M")
         if case.dims["N"] <= 3 and case.dims["M"] >= 24:
             found.add("N")
@@ -190,6 +190,22 @@ def test_structures_choices_and_scalars_are_met(seed):
     assert {-4, 0, 1, -1} <= shifts
     assert all(-4 <= c.scalars["shift"] <= c.dims["C"] - 1 for c in found)
     assert any(c.scalars["shift"] == c.dims["C"] - 1 for c in found)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_each_choice_meets_sizes_of_several_blocks(seed):
+    contract = make(
+        {"L": sizes(1, 64), "n": Choice(8, 16)},
+        x=Tensor("L n"),
+        offset=Scalar(int, 0, "L-1"),
+        block=Choice(16, 32, 64),
+    )
+    found = plan(contract, "float32", seed=seed, blocks=(8, 16), count=20)
+    roomy = [case for case in found if case.dims["L"] >= 32]
+    assert {case.scalars["block"] for case in roomy} == {0, 1, 2}
+    assert {case.dims["n"] for case in roomy} == {8, 16}
+    inside = [c.scalars["offset"] for c in roomy if 0 < c.scalars["offset"] < c.dims["L"] - 16]
+    assert len(inside) >= 3
 
 
 def test_a_quarter_of_the_cases_tie_two_arguments():
