@@ -19,7 +19,6 @@ from trivet.properties.cfc.inputs import (
     TABLE,
     Array,
     Rerun,
-    on_simulator,
     renamed,
     served_channels,
     shuffled,
@@ -131,23 +130,9 @@ def renaming_channels_in_the_table_renames_the_gradients(
 
 @cfc_step_per_branch_backward.law
 def channels_outside_every_bucket_count_as_zero(
-    out: Any,
-    bound: Any,
-    g: Array,
-    x: Array,
-    h: Array,
-    dt: Array,
-    W_in: Array,
-    W_rec: Array,
-    b: Array,
-    tau: Array,
-    table: Array,
-    H: int,
+    out: Any, bound: Any, g: Array, table: Array, H: int, rerun: Rerun
 ) -> None:
     """The gradients are the dense cell's with g = 0 at channels of no bucket, within the bound."""
-    own = np.where(served_channels(table, H), g, 0.0)
-    dense = on_simulator(
-        kernels.step_backward, g=own, x=x, h=h, dt=dt, W_in=W_in, W_rec=W_rec, b=b, tau=tau
-    )
+    dense = rerun.other(kernels.step_backward, g=np.where(served_channels(table, H), g, 0.0))
     for name, got, wanted, error in zip(GRADIENTS, out, dense, bound, strict=True):
         near(got, wanted, 2 * error, f"{name} beside the dense cell's")

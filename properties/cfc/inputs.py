@@ -11,7 +11,6 @@ from trivet import Precision, Tensor, log_uniform, partition, reals, sizes
 from trivet.impl.routing import RoutingRecord
 from trivet.oracles._evaluate import evaluate
 from trivet.properties.routing.inputs import BadCase, bad_tau, with_odd_rows_reversed, zero_record
-from trivet.simulator.executors import Simulator
 
 Array = NDArray[Any]
 Rerun = Any
@@ -159,21 +158,6 @@ def interval(oracle: Callable[..., object], **arguments: Any) -> tuple[Array, Ar
     assert value is not None
     assert value.error is not None
     return value.value, value.error
-
-
-def on_simulator(kernel: Callable[..., Any], **arguments: Array) -> tuple[Array, ...]:
-    """What another host function of this family returns for float32 and int32 arguments."""
-    tensors = {
-        name: torch.from_numpy(np.ascontiguousarray(a, "f4" if a.dtype.kind == "f" else "i4"))
-        for name, a in arguments.items()
-    }
-    run = Simulator().run(kernel, tensors)
-    assert run.error is None, f"{kernel.__name__} raised {run.error}"
-    return tuple(
-        output.numpy().astype(np.float64)
-        for output in run.outputs
-        if isinstance(output, torch.Tensor)
-    )
 
 
 def served_channels(table: Array, channels: int) -> Array:
