@@ -121,6 +121,19 @@ def nan_to_num(x: Any, nan: float = 0.0, **_: Any) -> Any:
     return apply("where", apply("isnan", x), nan, x)
 
 
+@composite("nansum")
+def nansum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The sum of what is not NaN."""
+    return apply("sum", nan_to_num(x), axis=axis, keepdims=keepdims)
+
+
+@composite("nanmean")
+def nanmean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The mean of what is not NaN."""
+    present = apply("sum", ~apply("isnan", x), axis=axis, keepdims=keepdims)
+    return nansum(x, axis, keepdims) / present
+
+
 @composite("copysign")
 def copysign(x: Any, y: Any) -> Any:
     """|x| with the sign of y."""

@@ -18,7 +18,7 @@ def _shifted(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(axis + 1 for axis in axes)
 
 
-@dual_rule("sum", "nansum")
+@dual_rule("sum")
 def total(
     x: Dual, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Dual:
@@ -31,7 +31,7 @@ def total(
     return result if initial is None else add(result, initial)
 
 
-@dual_rule("mean", "nanmean")
+@dual_rule("mean")
 def mean(x: Dual, axis: Any = None, keepdims: bool = False) -> Dual:
     """The mean over `axis`."""
     axes = axes_of(len(x.shape), axis)

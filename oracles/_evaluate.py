@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trivet.oracles import _arithmetic as _arithmetic
+from trivet.oracles import _choices as _choices
 from trivet.oracles import _composites as _composites
 from trivet.oracles import _discretes as _discretes
 from trivet.oracles import _functions as _functions

@@ -104,8 +104,6 @@ _NUMPY = [
     "ndim",
     "size",
     "count_nonzero",
-    "nansum",
-    "nanmean",
     "nanmax",
     "nanmin",
     "var",

@@ -58,7 +58,7 @@ def _selected(number: Bounded, where: Any) -> Bounded:
     return number if where is None else apply("where", where, number, 0.0)
 
 
-@rule("sum", "nansum")
+@rule("sum")
 def total(
     number: Bounded,
     axis: Any = None,
@@ -114,7 +114,7 @@ def _exact_sums(context: Context, value: Array, magnitude: Any, axes: Axes, keep
     return whole & (np.ldexp(1.0, -shift) >= format.subnormal)
 
 
-@rule("mean", "nanmean")
+@rule("mean")
 def mean(number: Bounded, axis: Any = None, keepdims: bool = False, where: Any = None) -> Bounded:
     """The mean over `axis` in any stable form: sum over count, running means, merged chunks."""
     axes = axes_of(len(number.shape), axis)

@@ -141,7 +141,7 @@ def topk(number: Bounded, k: int, axis: int = -1, largest: bool = True) -> tuple
     return ordered[head], order[head]
 
 
-@rule("quantile", "nanquantile")
+@rule("quantile")
 def quantile(
     number: Bounded, q: Any, axis: Any = None, keepdims: bool = False, **_: Any
 ) -> Bounded:
@@ -166,7 +166,7 @@ def quantile(
     return apply("expand_dims", result, axis) if keepdims else result
 
 
-@rule("median", "nanmedian")
+@rule("median")
 def median(number: Bounded, axis: Any = None, keepdims: bool = False) -> Bounded:
     """The middle order statistic, or the mean of the two middle ones."""
     if axis is None:
