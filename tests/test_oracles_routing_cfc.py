@@ -11,6 +11,7 @@ import pytest
 from trivet import Precision
 from trivet.oracles import cfc, routing
 from trivet.oracles._evaluate import evaluate, evaluate_float64
+from trivet.oracles._gradient import gradient
 
 Arguments = Mapping[str, Any]
 NUMBERS = np.random.default_rng(7)
@@ -131,6 +132,14 @@ CASES: dict[str, tuple[Any, Any, Arguments, tuple[str, ...]]] = {
 }
 
 
+def bounded(oracle: Callable[..., Any], given: Arguments) -> list[Any]:
+    return list(evaluate(oracle, given, precision=Precision()))
+
+
+def plain(oracle: Callable[..., Any], given: Arguments) -> list[Any]:
+    return list(evaluate_float64(oracle, given))
+
+
 def ask(oracle: Callable[..., Any], index: tuple[int, ...], output: str, given: Arguments) -> Any:
     takes = inspect.signature(oracle).parameters
     named = {name: value for name, value in {**given, "output": output}.items() if name in takes}
@@ -140,10 +149,10 @@ def ask(oracle: Callable[..., Any], index: tuple[int, ...], output: str, given: 
 @pytest.mark.parametrize("case", CASES)
 def test_both_forms_agree_within_the_bound(case: str) -> None:
     array_form, scalar_form, given, outputs = CASES[case]
-    values = evaluate(array_form, given, precision=Precision())
-    plain = evaluate_float64(array_form, given)
-    assert len(values) == len(plain) == len(outputs)
-    for name, value, other in zip(outputs, values, plain, strict=True):
+    values = bounded(array_form, given)
+    others = plain(array_form, given)
+    assert len(values) == len(others) == len(outputs)
+    for name, value, other in zip(outputs, values, others, strict=True):
         assert value.value.size
         np.testing.assert_array_equal(np.shape(value.value), np.shape(other))
         for index in np.ndindex(value.value.shape):
@@ -155,50 +164,50 @@ def test_both_forms_agree_within_the_bound(case: str) -> None:
 
 
 def test_ranks_of_ties_follow_the_channel() -> None:
-    (order,) = evaluate_float64(routing.tau_sort, {"tau": np.array([2.0, 1.0, 2.0, 1.0, 0.5])})
+    (order,) = plain(routing.tau_sort, {"tau": np.array([2.0, 1.0, 2.0, 1.0, 0.5])})
     assert order.tolist() == [4, 1, 3, 0, 2]
 
 
 def test_first_buckets_hold_one_more() -> None:
     given = {"order": np.array([3, 0, 4, 2, 1]), "N": 3}
-    bucket_of, size, offset = evaluate_float64(routing.bucket_assign, given)
+    bucket_of, size, offset = plain(routing.bucket_assign, given)
     assert size.tolist() == [2, 2, 1]
     assert offset.tolist() == [0, 2, 4]
     assert bucket_of.tolist() == [0, 2, 1, 0, 1]
 
 
 def test_quartiles_lie_between_order_statistics() -> None:
-    given = {
+    given: dict[str, Any] = {
         "tau": np.array([8.0, 1.0, 2.0, 4.0, 16.0, 3.0]),
         "bucket_of": np.array([0, 0, 0, 0, 0, 2]),
         "N": 3,
     }
-    q1, q3 = evaluate_float64(routing.bucket_iqr, given)
+    q1, q3 = plain(routing.bucket_iqr, given)
     assert q1.tolist() == [2.0, 0.0, 3.0]
     assert q3.tolist() == [8.0, math.inf, 3.0]
     given["bucket_of"] = np.array([0, 0, 1, 1, 0, 1])  # 1, 8, 16 and 2, 3, 4
-    q1, q3 = evaluate_float64(routing.bucket_iqr, {**given, "N": 2})
+    q1, q3 = plain(routing.bucket_iqr, {**given, "N": 2})
     assert q1.tolist() == [4.5, 2.5]
     assert q3.tolist() == [12.0, 3.5]
 
 
 def test_widening_keeps_the_centre_in_the_logarithm() -> None:
     given = {"q1": np.array([1.0, 0.0]), "q3": np.array([4.0, math.inf])}
-    lo, hi = evaluate_float64(routing.iqr_widen, given)
+    lo, hi = plain(routing.iqr_widen, given)
     assert lo.tolist() == [0.5, 0.0]
     assert hi.tolist() == [8.0, math.inf]
 
 
 def test_an_empty_bucket_is_exact_and_decided() -> None:
     given = {"tau": np.array([1.0]), "bucket_of": np.array([0]), "N": 2}
-    for value in evaluate(routing.bucket_iqr, given, precision=Precision()):
+    for value in bounded(routing.bucket_iqr, given):
         assert value.error is not None
         assert value.error[1] == 0
 
 
 def test_packing_skips_unused_slots() -> None:
     given = {"w_skip": np.arange(12.0).reshape(2, 6), "table": np.array([[4, -1], [5, 0]])}
-    packed, offset = evaluate_float64(routing.heads_compact, given)
+    packed, offset = plain(routing.heads_compact, given)
     assert packed.tolist() == [4.0, 11.0, 6.0, 0.0, 0.0, 0.0]
     assert offset.tolist() == [0, 1]
 
@@ -215,10 +224,10 @@ def test_a_cell_of_one_channel_by_hand() -> None:
     }
     decay = math.exp(-0.5)
     expected = 0.5 * decay + (1 - decay) * math.tanh(1.0)
-    (value,) = evaluate(cfc.step, given, precision=Precision())
+    (value,) = bounded(cfc.step, given)
     assert abs(value.value[0, 0] - expected) <= value.error[0, 0]
     assert 0 < value.error[0, 0] <= 16 * UNIT
-    _, dh, _, _, db, _ = evaluate_float64(cfc.step_backward, {"g": np.array([[1.0]]), **given})
+    _, dh, _, _, db, _ = plain(cfc.step_backward, {"g": np.array([[1.0]]), **given})
     slope = (1 - decay) * (1 - math.tanh(1.0) ** 2)
     assert abs(db[0] - slope) <= UNIT
     assert abs(dh[0, 0] - (decay - slope)) <= UNIT
@@ -226,7 +235,7 @@ def test_a_cell_of_one_channel_by_hand() -> None:
 
 def test_a_small_step_from_zero_is_relatively_accurate() -> None:
     tiny = {**CELL, "h": np.zeros((B, H)), "dt": np.full(B, 2.0**-40)}
-    (value,) = evaluate(cfc.step, tiny, precision=Precision())
+    (value,) = bounded(cfc.step, tiny)
     pre = CELL["x"] @ CELL["W_in"].T + CELL["b"]
     small = np.abs(value.value) < 2.0**-20
     assert small.all()
@@ -237,9 +246,35 @@ def test_a_small_step_from_zero_is_relatively_accurate() -> None:
 def test_a_channel_of_no_bucket_keeps_the_buffer() -> None:
     before = single(B, H)
     given = {**CELL, "table": TABLE, "out": before}
-    (after,) = evaluate_float64(cfc.step_per_branch, given)
-    (dense,) = evaluate_float64(cfc.step, CELL)
+    (after,) = plain(cfc.step_per_branch, given)
+    (dense,) = plain(cfc.step, CELL)
     outside = [3, 5]
     np.testing.assert_array_equal(after[:, outside], before[:, outside])
     inside = [channel for channel in range(H) if channel not in outside]
     np.testing.assert_array_equal(after[:, inside], dense[:, inside])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"h": np.zeros((B, H))}, {"dt": np.full(B, 1e3)}],
+    ids=["ordinary", "from_zero", "long_steps"],
+)
+def test_backward_formulas_are_the_forward_oracles_derivative(changes: Arguments) -> None:
+    given = {**CELL, **changes}
+    wrt = [name.removeprefix("d") for name in GRADIENTS]
+    derived = gradient(cfc.step, given, wrt, [G])
+    written = bounded(cfc.step_backward, {"g": G, **given})
+    for one, other in zip(derived, written, strict=True):
+        assert (np.abs(one.value - other.value) <= one.error + other.error).all()
+        assert np.isfinite(one.error).all()
+
+
+def test_a_channel_of_no_bucket_has_no_gradient() -> None:
+    wrt = [name.removeprefix("d") for name in GRADIENTS]
+    branches = {**CELL, "table": TABLE, "out": single(B, H)}
+    derived = gradient(cfc.step_per_branch, branches, wrt, [G])
+    arguments = {"g": G, **CELL, "table": TABLE}
+    written = bounded(cfc.step_per_branch_backward, arguments)
+    for one, other in zip(derived, written, strict=True):
+        assert (np.abs(one.value - other.value) <= one.error + other.error).all()
+    assert (written[4].value[[3, 5]] == 0).all()
