@@ -21,11 +21,13 @@ Function = Callable[..., Value]
 class Arithmetic(ABC):
     """What the machine needs to know about floats.
 
-    ``sequential`` asks for reductions and scans with a user's combine function to run element by
-    element, as Triton's interpreter does, instead of by halves.
+    ``plain`` tells that values are ordinary arrays, which ``map`` hands through. ``sequential``
+    asks for reductions and scans with a user's combine function to run element by element, as
+    Triton's interpreter does, instead of by halves.
     """
 
     name: str
+    plain = False
     sequential = False
 
     @abstractmethod
@@ -124,6 +126,7 @@ class Native(Arithmetic):
     """
 
     name = "native"
+    plain = True
 
     def map(self, function: Callable[..., Any], *values: Value) -> Value:
         """Arrays are their own values."""
@@ -290,6 +293,7 @@ class Shadow(Arithmetic):
     """
 
     name = "shadow"
+    plain = True
 
     def map(self, function: Callable[..., Any], *values: Value) -> Value:
         """Arrays are their own values."""

@@ -17,16 +17,21 @@ from trivet.simulator.values import Mover, Value, mover
 
 Step = Callable[[Chunk], None]
 
+_WORK_PER_STEP = 10  # a NumPy call and its bookkeeping, in microseconds
 _WORK_PER_ELEMENT = 10
+_SAME_VALUE = ("tt.broadcast", "ttg.convert_layout")
 
 
 class Code:
     """Straight-line steps of one block; ``outputs`` are the operands of its terminator.
 
-    ``shared`` names the values that other blocks of the same function use.
+    ``shared`` names the values that other blocks of the same function use, ``dying`` lists the
+    slots to drop after each operation.
     """
 
-    def __init__(self, block: Block, compiler: Compiler, shared: set[str]) -> None:
+    def __init__(
+        self, block: Block, compiler: Compiler, shared: set[str], dying: list[list[int]]
+    ) -> None:
         self.label = block.label
         self.arguments = [compiler.slot(name) for name in block.arguments]
         self.movers = [(compiler.mover(kind), len(kind.shape)) for kind in block.argument_types]
@@ -47,14 +52,12 @@ class Code:
         self._operations: list[Operation] = []
         self._steps: list[Step] = []
         self._explain = compiler.explain
-        for operation, dead in zip(
-            block.operations[:-1], compiler.dying(block, shared), strict=True
-        ):
+        for operation, dead in zip(block.operations[:-1], dying, strict=True):
             step = compiler.step(operation, dead)
             if step is not None:
                 self._steps.append(step)
                 self._operations.append(operation)
-        self._fixed = 1 + len(self._steps)
+        self._fixed = _WORK_PER_STEP * (1 + len(self._steps))
         self._elements = sum(
             kind.size for operation in self._operations for kind in operation.result_types
         )
@@ -146,7 +149,10 @@ class Compiler:
         inner = {name for block in blocks for name, _ in _definitions(block)}
         self._slots = {name: slot for name, slot in outer.items() if name not in inner}
         shared = _crossing(blocks)
-        compiled = [Code(block, self, shared) for block in blocks]
+        dying = [self._dying(block, shared) for block in blocks]
+        compiled = [
+            Code(block, self, shared, dead) for block, dead in zip(blocks, dying, strict=True)
+        ]
         self._slots = outer
         return compiled
 
@@ -166,26 +172,31 @@ class Compiler:
             found = self._lines[operation.location] = site(self.module.frames(operation.location))
         return found
 
-    def dying(self, block: Block, shared: set[str]) -> list[list[int]]:
+    def _dying(self, block: Block, shared: set[str]) -> list[list[int]]:
         """Per operation but the last: slots of values of this block that it is the last to use.
 
-        Dropping them keeps a chunk's working set in the cache.
+        Dropping them keeps a chunk's working set in the cache. Gives every result its slot; a
+        broadcast, which changes nothing here, shares that of its operand.
         """
-        last: dict[str, int] = dict.fromkeys(block.arguments, 0)
+        last = dict.fromkeys(map(self.slot, block.arguments), 0)
         for index, operation in enumerate(block.operations):
-            for name in _names(operation):
-                if name in last:
-                    last[name] = index
-            if operation.operands or operation.name not in PURE:
-                last.update(dict.fromkeys(operation.results, index))
+            used = {self._slots.get(name, -1) for name in _names(operation)}
+            last.update(dict.fromkeys(used & last.keys(), index))
+            if operation.name in _SAME_VALUE:
+                self._slots[operation.results[0]] = self.slot(operation.operands[0])
+            elif operation.operands or operation.name not in PURE:
+                last.update(dict.fromkeys(map(self.slot, operation.results), index))
         ending: list[list[int]] = [[] for _ in block.operations]
-        for name, index in last.items():
-            if name not in shared:
-                ending[index].append(self.slot(name))
+        kept = {self._slots[name] for name in shared if name in self._slots}
+        for slot, index in last.items():
+            if slot not in kept:
+                ending[index].append(slot)
         return ending[:-1]
 
     def step(self, operation: Operation, dead: list[int]) -> Step | None:
         """Prepared step of ``operation``, None when its value is known already."""
+        if operation.name in _SAME_VALUE:
+            return None
         for kind in operation.result_types:
             self.largest_tile = max(self.largest_tile, kind.size)
         handler, takes_chunk = self._handler(operation)

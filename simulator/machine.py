@@ -22,7 +22,7 @@ from trivet.simulator.routines import call
 from trivet.simulator.sanitizer import Sanitizer
 from trivet.simulator.values import INTEGERS, Descriptor, Pointer, Value
 
-_CHUNK_ELEMENTS = 1 << 17
+_CHUNK_ELEMENTS = 1 << 18
 _MOST_PROGRAMS = 1 << 14
 _ACQUIRE = frozenset({"acquire", "acq_rel"})
 

@@ -97,7 +97,12 @@ def mover(kind: Type, arithmetic: Arithmetic) -> Mover:
     """How structure (reshape, where, take, ...) reaches values of type ``kind``."""
     if kind.is_pointer:
         return move_pointers
-    return arithmetic.map if kind.is_float else move_plain
+    return arithmetic.map if kind.is_float and not arithmetic.plain else move_plain
+
+
+def moving(move: Mover, function: Callable[[np.ndarray], np.ndarray]) -> Mover:
+    """``function`` as a function of one value; the function itself where values are arrays."""
+    return function if move is move_plain else lambda value: move(function, value)
 
 
 def fill_tile(move: Mover, value: Value, shape: tuple[int, ...]) -> Value:

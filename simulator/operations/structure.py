@@ -12,7 +12,7 @@ from trivet.simulator.chunk import Chunk
 from trivet.simulator.compiler import Compiler, as_column
 from trivet.simulator.ir import Operation
 from trivet.simulator.operations.registry import Handler, effect, pure
-from trivet.simulator.values import INTEGERS, Pointer, Value, fill_tile
+from trivet.simulator.values import INTEGERS, Pointer, Value, fill_tile, moving
 
 _DENSE = re.compile(r"dense<(.*)>$")
 _FLOAT_BITS = {"f16": ("H", "e"), "f32": ("I", "f"), "f64": ("Q", "d")}
@@ -96,20 +96,14 @@ def build_splat(operation: Operation, compiler: Compiler) -> Handler:
     """Scalar as a tile of extent 1."""
     kind = operation.result_types[0]
     move, ones = compiler.mover(kind), (1,) * len(kind.shape)
-    return lambda value: move(lambda array: array.reshape(array.shape[0], *ones), value)
+    return moving(move, lambda array: array.reshape(array.shape[0], *ones))
 
 
 @pure("tt.unsplat")
 def build_unsplat(operation: Operation, compiler: Compiler) -> Handler:
     """The only element of a tile."""
     move = compiler.mover(operation.result_types[0])
-    return lambda value: move(lambda array: array.reshape(array.shape[0]), value)
-
-
-@pure("tt.broadcast", "tt.convert_layout")
-def build_broadcast(operation: Operation, compiler: Compiler) -> Handler:
-    """Nothing to do: every operation broadcasts."""
-    return lambda value: value
+    return moving(move, lambda array: array.reshape(array.shape[0]))
 
 
 @pure("tt.expand_dims")
@@ -118,7 +112,7 @@ def build_expand(operation: Operation, compiler: Compiler) -> Handler:
     axis = _axis(operation)
     move = compiler.mover(operation.result_types[0])
     index = (slice(None),) * axis + (None,)
-    return lambda value: move(lambda array: array[index], value)
+    return moving(move, lambda array: array[index])
 
 
 def _axis(operation: Operation) -> int:
@@ -148,7 +142,7 @@ def build_transpose(operation: Operation, compiler: Compiler) -> Handler:
     assert isinstance(order, list)
     axes = (0, *(axis + 1 for axis in order))
     move = compiler.mover(operation.result_types[0])
-    return lambda value: move(lambda array: array.transpose(axes), value)
+    return moving(move, lambda array: array.transpose(axes))
 
 
 def _same_programs(*arrays: np.ndarray) -> list[np.ndarray]:
