@@ -93,8 +93,10 @@ class Session:
 
     @property
     def stopped(self) -> bool:
-        """Whether every law of ``stop_when`` is red."""
-        return bool(self.stop_when) and all(self.gates[law].broken for law in self.stop_when or ())
+        """Whether every law of ``stop_when`` is red, or no gate is left to judge."""
+        if self.stop_when and all(self.gates[law].broken for law in self.stop_when):
+            return True
+        return all(gate.closed for gate in self.gates.values())
 
     def _judge_case(self, case: Case) -> None:
         observation = None if self.stopped else self._observe(case)

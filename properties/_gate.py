@@ -73,7 +73,8 @@ class Gate:
     def break_with(self, violation: Violation, case: Case | None, example: int = 0) -> None:
         """Record a violation; the first case of each key is kept."""
         self.examples += 1
-        self.reds.setdefault(violation.key, Red(case, violation, example))
+        for each in (violation, *violation.further):
+            self.reds.setdefault(each.key, Red(case, each, example))
 
     def state(self, discarded: int, discard_reason: str) -> tuple[State, str | None]:
         """Return the verdict's state and, where it is not plainly green, why."""

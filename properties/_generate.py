@@ -41,6 +41,8 @@ class Generator:
         found: set[int] = set()
         for case in pilot_cases(self.contract, self.dtype):
             run = observe(self.contract, build(self.contract, case, self.dtype), executor).run
+            if run.failed is not None:
+                break
             values = [value for launch in run.launches for value in launch.constexprs.values()]
             found |= {v for v in values if type(v) is int and 2 <= v <= _LARGEST_BLOCK}
         self.blocks = tuple(sorted(found)[:_MOST_BLOCKS])

@@ -20,6 +20,8 @@ from trivet.properties._verdict import (
 )
 from trivet.simulator.executors import Executor, executor_named
 
+# About two seconds of work: generated sizes need a tenth of it, an endless loop never ends.
+_FUEL = 2_000_000
 _ABILITIES: dict[str, Collection[Ability]] = {
     "simulator": ("values", "memory", "poison", "order", "shadow"),
     "interpreter": ("values",),
@@ -69,7 +71,7 @@ class Judges:
         if self.executor != "simulator":
             return self._plain_executor
         shadow = "logic_matches" in self.gates and not self.gates["logic_matches"].closed
-        return executor_named("simulator", shadow=shadow, configuration=example)
+        return executor_named("simulator", shadow=shadow, configuration=example, fuel=_FUEL)
 
     @cached_property
     def _plain_executor(self) -> Executor:

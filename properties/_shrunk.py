@@ -43,24 +43,24 @@ def _smallest(session: "Session", gate: Gate, red: Red) -> tuple[Case, Violation
 
     def still_fails(case: Case) -> bool:
         nonlocal latest
-        found = _violation(session, gate.law, case, red.example)
-        if found is None or found.key != red.violation.key:
-            return False
-        latest = found
-        return True
+        found = _violation(session, gate.law, case, red)
+        latest = found or latest
+        return found is not None
 
     assert red.case is not None
     case = shrunk(red.case, still_fails, session.contract, session.dtype, _BUDGET)
-    found = _violation(session, gate.law, case, red.example)
-    return case, found or latest
+    return case, _violation(session, gate.law, case, red) or latest
 
 
-def _violation(session: "Session", law: str, case: Case, example: int) -> Violation | None:
+def _violation(session: "Session", law: str, case: Case, red: Red) -> Violation | None:
+    """Return the violation of the same bug on another case, None where it does not show."""
     try:
-        observation = session.observe(case, example)
+        observation = session.observe(case, red.example)
     except DiscardedError:
         return None
-    return session.judges.violation(law, observation, case, session.dtype)
+    found = session.judges.violation(law, observation, case, session.dtype)
+    every = () if found is None else (found, *found.further)
+    return next((each for each in every if each.key == red.violation.key), None)
 
 
 def _witness(session: "Session", gate: Gate, case: Case, red: Red, violation: Violation) -> Witness:

@@ -64,7 +64,7 @@ class Violation(AssertionError):
     """A law does not hold on these inputs.
 
     ``key`` tells apart different bugs that break one law (a source line, an output's name), so
-    that each is shrunk and reported by itself.
+    that each is shrunk and reported by itself; ``further`` are other violations of one check.
     """
 
     def __init__(
@@ -86,6 +86,7 @@ class Violation(AssertionError):
         self.wanted = wanted
         self.bound = bound
         self.line = line
+        self.further: tuple[Violation, ...] = ()
 
 
 class NotPromisedError(Exception):

@@ -15,10 +15,12 @@ RACES = ("race_write_write", "race_read_write", "same_value_write")
 
 
 def _none_of(observation: Observation, kinds: Iterable[str]) -> Tally:
-    for fault in observation.run.faults:
-        if fault.kind in kinds:
-            raise of_fault(fault)
-    return Tally(observation.run.elements)
+    found = [of_fault(fault) for fault in observation.run.faults if fault.kind in kinds]
+    if not found:
+        return Tally(observation.run.elements)
+    first, *others = {violation.key: violation for violation in reversed(found)}.values()
+    first.further = tuple(others)
+    raise first
 
 
 def of_fault(fault: Fault) -> Violation:
