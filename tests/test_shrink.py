@@ -161,18 +161,18 @@ def test_scalars_and_choices_become_plain():
         x=Tensor("L"),
         y=Tensor("L", optional=True),
         offset=Scalar(int, 0, "L-1"),
-        eps=Scalar(float, 1e-6, 10.0),
+        rate=Scalar(float, 2, 10),
         mode=Choice("a", "b", "c"),
     )
-    scalars = {"offset": 40, "eps": 0.12345, "mode": 2}
+    scalars = {"offset": 40, "rate": 7.3, "mode": 2}
     case = Case({"L": 64}, {"x": Recipe("wide", 8), "y": Recipe("ties", 9)}, scalars)
     found, _ = smallest(bound, case, lambda c: c.scalars["offset"] >= 3)
     assert dict(found.dims) == {"L": 4}
-    assert found.scalars == {"offset": 3, "eps": 1.0, "mode": 0}
+    assert found.scalars == {"offset": 3, "rate": 2, "mode": 0}
     assert found.recipes["y"].absent
-    kept, _ = smallest(bound, case, lambda c: c.scalars["eps"] < 0.2 and c.scalars["mode"] == 2)
+    kept, _ = smallest(bound, case, lambda c: c.scalars["rate"] > 4 and c.scalars["mode"] == 2)
     assert kept.scalars["mode"] == 2
-    assert kept.scalars["eps"] == pytest.approx(1e-6, rel=1e-3)
+    assert kept.scalars["rate"] == 7
 
 
 def test_simplify_offers_legal_simpler_cases_and_a_greedy_walk_ends_small():
