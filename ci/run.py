@@ -75,13 +75,15 @@ class _Reporting:
         count = self.folder / f"launches-{os.getpid()}"
         count.write_text(str(self.launches).rjust(_COUNT_WIDTH))
         try:
-            self.session.launch(call)
+            return self.session.launch(call)
         finally:
             self._report()
-        return None
 
     def refused(self, error: Exception) -> None:
         """Leave an error of the launch itself to the command."""
+
+    def forgiven(self, error: Exception) -> None:
+        """Nothing was kept of the launch."""
 
     def tuned(self, configurations: int, key: object) -> bool:
         """Run one configuration, as if tuning had been done before."""

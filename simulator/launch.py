@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from triton.compiler.errors import CompileTimeAssertionFailure
 from triton.runtime import driver
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.interpreter import InterpretedFunction
@@ -20,6 +21,7 @@ from triton.runtime.jit import JITFunction
 from trivet.simulator.binding import Call, Launch, bind
 from trivet.simulator.device import SimulatedDriver
 from trivet.simulator.rebuild import compiled
+from trivet.simulator.standin import SimulatedKernel
 
 __all__ = ["Call", "Handler", "Launch", "route"]
 
@@ -36,6 +38,10 @@ class Handler(Protocol):
 
     def refused(self, error: Exception) -> None:
         """Be told that a launch could not even be bound or lowered: ``error`` is then raised."""
+        ...
+
+    def forgiven(self, error: Exception) -> None:
+        """Be told that ``error`` of the last launch only ruled out one configuration."""
         ...
 
     def tuned(self, configurations: int, key: object) -> bool:
@@ -127,7 +133,8 @@ def _run(
     if handler is None:
         return proceed()
     if warmup:
-        return None
+        names = function.signature.parameters
+        return SimulatedKernel(owner, {k: v for k, v in kwargs.items() if k not in names})
 
     def run_hooks() -> None:
         for hook in owner.pre_run_hooks:
@@ -149,14 +156,33 @@ def _run_tuned(self: Any, *args: Any, **kwargs: Any) -> object:
     configurations = self.configs if len(self.configs) == 1 else self.prune_configs(kwargs)
     new = handler.tuned(len(configurations), (id(self), _tuning_key(self, kwargs)))
     if handler.cold and new and len(configurations) > 1:
-        _tune(self, configurations, args, kwargs)
-    chosen = configurations[handler.configuration % len(configurations)]
-    self.best_config = chosen
-    if chosen.pre_hook is not None:
-        chosen.pre_hook({**self.nargs, **kwargs, **chosen.all_kwargs()})
-    result = self.fn.run(*args, **kwargs, **chosen.all_kwargs())
+        _tune(self, handler, configurations, args, kwargs)
+    first = handler.configuration % len(configurations)
+    result = _run_first_possible(
+        self, handler, [*configurations[first:], *configurations[:first]], args, kwargs
+    )
     self.nargs = None
     return result
+
+
+def _run_first_possible(
+    tuner: Any, handler: Handler, candidates: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> object:
+    """Launch with the first configuration that the kernel's static assertions allow.
+
+    Tuning on a GPU gives such a configuration an endless time; the last one's error stands.
+    """
+    for chosen in candidates:
+        tuner.best_config = chosen
+        if chosen.pre_hook is not None:
+            chosen.pre_hook({**tuner.nargs, **kwargs, **chosen.all_kwargs()})
+        try:
+            return tuner.fn.run(*args, **kwargs, **chosen.all_kwargs())
+        except CompileTimeAssertionFailure as error:
+            if chosen is candidates[-1]:
+                raise
+            handler.forgiven(error)
+    return None
 
 
 def _tuning_key(tuner: Any, kwargs: dict[str, Any]) -> tuple[object, ...]:
@@ -166,7 +192,13 @@ def _tuning_key(tuner: Any, kwargs: dict[str, Any]) -> tuple[object, ...]:
     return (*map(str, values), *dtypes)
 
 
-def _tune(tuner: Any, configurations: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _tune(
+    tuner: Any,
+    handler: Handler,
+    configurations: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> None:
     """Launch every configuration once on the caller's own buffers, as a first call on a GPU does.
 
     Hooks run around each as Triton runs them, and the buffers are reset once at the end.
@@ -181,8 +213,11 @@ def _tune(tuner: Any, configurations: Any, args: tuple[Any, ...], kwargs: dict[s
             tuner.fn.run(*args, **current)
         except Exception as error:
             tuner.post_hook(named, exception=error)
-            raise
-        tuner.post_hook(named, exception=None)
+            if not isinstance(error, CompileTimeAssertionFailure):
+                raise
+            handler.forgiven(error)
+        else:
+            tuner.post_hook(named, exception=None)
     tuner.pre_hook({**tuner.nargs, **kwargs}, reset_only=True)
 
 

@@ -28,6 +28,11 @@ class Recorder:
         """Remember that a launch failed."""
         self.error = self.error or error
 
+    def forgiven(self, error: Exception) -> None:
+        """Forget a launch whose configuration the kernel itself refuses at compile time."""
+        self.launches.pop()
+        self.error = None if self.error is error else self.error
+
     def tuned(self, configurations: int, key: object) -> bool:
         """Note how many configurations a tuned launch has."""
         self.configurations = max(self.configurations, configurations)

@@ -16,6 +16,7 @@ from trivet.simulator.frontend import Lowered, UnsupportedKernelError, lower
 from trivet.simulator.host import HostWatch
 from trivet.simulator.machine import Machine, Settings
 from trivet.simulator.memory import Allocation, Argument
+from trivet.simulator.standin import SimulatedKernel
 from trivet.simulator.storages import flat_array, written_map
 
 ARITHMETICS: dict[str, type[Arithmetic]] = {
@@ -91,7 +92,12 @@ class Session:
         """Remember that a launch could not start."""
         self.error = self.error or error
 
-    def launch(self, call: Call) -> None:
+    def forgiven(self, error: Exception) -> None:
+        """Forget a launch whose configuration the kernel itself refuses at compile time."""
+        self.launches.pop()
+        self.error = None if self.error is error else self.error
+
+    def launch(self, call: Call) -> SimulatedKernel:
         """Run one launch natively and, if the watch keeps one, on the shadow.
 
         Raises Triton's own errors for a kernel that does not compile, KernelFailure for a launch
@@ -109,10 +115,11 @@ class Session:
         except Exception as error:
             self.refused(error)
             raise
-        if min(call.launch.grid) <= 0:
-            return
-        with self.watch.paused():
-            self._run(call, lowered)
+        if min(call.launch.grid) > 0:
+            with self.watch.paused():
+                self._run(call, lowered)
+        options = {k: v for k, v in call.launch.options.items() if k not in call.bound}
+        return SimulatedKernel(call.function, options)
 
     def _run(self, call: Call, lowered: Lowered) -> None:
         memory = _Memory(self)

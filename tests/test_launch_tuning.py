@@ -97,6 +97,30 @@ def test_pruning_and_user_hooks() -> None:
     assert calls == ["prune"]
 
 
+def test_configurations_that_a_static_assertion_rules_out() -> None:
+    @triton.autotune(configs=[triton.Config({"B": b}) for b in (8, 16, 32)], key=[])
+    @triton.jit
+    def bounded(o, B: tl.constexpr):
+        tl.static_assert(B > 10)
+        tl.static_assert(B < 20)
+        tl.atomic_add(o + tl.arange(0, B), 1.0)
+
+    def host() -> torch.Tensor:
+        o = torch.zeros(32)
+        bounded[(1,)](o)
+        return o
+
+    for options in ({}, {"configuration": 2}, {"configuration": 1}):
+        run = ran(host, **options)
+        assert [launch.constexprs["B"] for launch in run.launches] == [16]
+        assert run.launch_error is None
+    assert ran(host, cold=True).outputs[0].sum() == 32
+    wide = triton.autotune(configs=[triton.Config({"B": b}) for b in (32, 64)], key=[])(bounded.fn)
+    run = Simulator().run(lambda: wide[(1,)](torch.zeros(64)), {})
+    assert type(run.error).__name__ == "CompileTimeAssertionFailure"
+    assert not run.rejected
+
+
 def test_heuristics_and_pre_run_hooks() -> None:
     @triton.heuristics({"B": lambda args: triton.next_power_of_2(args["n"])})
     @triton.jit
@@ -115,3 +139,22 @@ def test_heuristics_and_pre_run_hooks() -> None:
     run = ran(host)
     assert run.outputs[0].sum() == 20
     assert (run.launches[0].constexprs, seen) == ({"B": 32}, [32])
+
+
+def test_grids_planned_from_a_compiled_kernel() -> None:
+    """The way of Triton's fused softmax tutorial: warm up, read the occupancy, launch."""
+
+    def host() -> torch.Tensor:
+        o = torch.zeros(16)
+        properties = triton.runtime.driver.active.utils.get_device_properties(0)
+        kernel = count.warmup(o, B=16, num_warps=8, grid=(1,))
+        kernel._init_handles()
+        occupancy = properties["max_num_regs"] // (kernel.n_regs * 32 * 8)
+        occupancy = min(occupancy, properties["max_shared_mem"] // kernel.metadata.shared)
+        again = kernel[(min(occupancy, 3), 1, 1)](o, 16)
+        assert again.metadata.num_warps == 8
+        return o
+
+    run = ran(host)
+    assert run.outputs[0].tolist() == [3.0] * 16
+    assert run.launches[0].num_warps == 8
