@@ -3,17 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from random import Random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from trivet.properties._arguments import Scalar, Tensor
 from trivet.properties._case import Recipe
 from trivet.properties._cases import layouts_of, shares_of
+from trivet.properties._contract import Contract
 from trivet.properties._dims import clip_scalar
 from trivet.properties._relations import Relation, relations_of
 from trivet.properties._sizes import Choice, Number
-
-if TYPE_CHECKING:
-    from trivet.properties._contract import Contract
 
 Item = TypeVar("Item")
 _SCALES = (0.0, 1.0, 0.5)
@@ -72,7 +70,7 @@ def spread(layouts: Sequence[str], random: Random) -> list[str]:
 class RecipeDeck:
     """Recipes of one tensor argument."""
 
-    def __init__(self, contract: "Contract", name: str, dtype: str, random: Random) -> None:
+    def __init__(self, contract: Contract, name: str, dtype: str, random: Random) -> None:
         tensor = contract.tensors()[name]
         storage = contract.storage_of(name, dtype)
         kinds = tensor.domain_at(storage).kinds(storage)
@@ -91,7 +89,7 @@ class RecipeDeck:
         }
         self.ranks = [len(shape) for shape in tensor.shapes]
 
-    def _layouts(self, contract: "Contract", name: str, rank: int) -> Iterator[str]:
+    def _layouts(self, contract: Contract, name: str, rank: int) -> Iterator[str]:
         layouts = layouts_of(contract, name, rank)
         return deck(layouts, self.random, first=spread(layouts, self.random))
 
@@ -146,7 +144,7 @@ class ScalarDeck:
 class Decks:
     """Everything of a case but its sizes."""
 
-    def __init__(self, contract: "Contract", dtype: str, random: Random) -> None:
+    def __init__(self, contract: Contract, dtype: str, random: Random) -> None:
         self.contract = contract
         self.random = random
         self.recipes = {

@@ -1,13 +1,10 @@
 """Size classes: which sizes differ for a kernel that works in blocks, and sizes of each class."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from trivet.properties._contract import Contract
 from trivet.properties._dims import closest, numbers, options_of, settle_scalars, shape_of
 from trivet.properties._sizes import Choice, Derived, Divisors, DomainError
-
-if TYPE_CHECKING:
-    from trivet.properties._contract import Contract
 
 # Where a kernel shows no block sizes: the usual ones.
 USUAL_BLOCKS = (16, 64)
@@ -59,9 +56,7 @@ def edge_sizes(options: Sequence[int], blocks: Sequence[int]) -> list[int]:
     return sorted(legal) or [options[-1]]
 
 
-def class_of(
-    contract: "Contract", name: str, dims: Mapping[str, int], blocks: Sequence[int]
-) -> str:
+def class_of(contract: Contract, name: str, dims: Mapping[str, int], blocks: Sequence[int]) -> str:
     """The class of one dim of a case; of a Choice its value, of a divisor how it divides."""
     form, value = contract.forms[name], dims[name]
     if isinstance(form, Choice):
@@ -85,13 +80,13 @@ def _division(whole: int, part: int) -> str:
 
 
 def size_classes(
-    contract: "Contract", dims: Mapping[str, int], blocks: Sequence[int]
+    contract: Contract, dims: Mapping[str, int], blocks: Sequence[int]
 ) -> dict[str, str]:
     """The class of every dim."""
     return {name: class_of(contract, name, dims, blocks) for name in dims}
 
 
-def elements(contract: "Contract", dims: Mapping[str, int]) -> int:
+def elements(contract: Contract, dims: Mapping[str, int]) -> int:
     """How many elements the tensors of these sizes hold together."""
     known = numbers(contract, dims, settle_scalars(contract, dims, {}))
     total = 0
@@ -108,7 +103,7 @@ def _product(shape: Sequence[int]) -> int:
 
 
 def affordable(
-    contract: "Contract", dims: Mapping[str, int], kept: Sequence[str] = ()
+    contract: Contract, dims: Mapping[str, int], kept: Sequence[str] = ()
 ) -> dict[str, int]:
     """Sizes of at most MOST_ELEMENTS elements: the largest dims not in ``kept`` are halved."""
     now = dict(dims)
@@ -121,7 +116,7 @@ def affordable(
 
 
 def _lighter(
-    contract: "Contract", dims: Mapping[str, int], kept: Sequence[str]
+    contract: Contract, dims: Mapping[str, int], kept: Sequence[str]
 ) -> Iterator[dict[str, int]]:
     """The sizes with one dim halved that then hold fewer elements, largest dims first."""
     before = elements(contract, dims)

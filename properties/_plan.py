@@ -8,10 +8,10 @@ dealt evenly, each argument its own.
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from random import Random
-from typing import TYPE_CHECKING
 
 from trivet.properties._case import Case, Recipe
 from trivet.properties._cases import legal
+from trivet.properties._contract import Contract
 from trivet.properties._decks import Decks
 from trivet.properties._dims import closest, extent, options_of
 from trivet.properties._edges import (
@@ -24,9 +24,6 @@ from trivet.properties._edges import (
     size_classes,
 )
 from trivet.properties._sizes import Choice, Derived, DomainError
-
-if TYPE_CHECKING:
-    from trivet.properties._contract import Contract
 
 __all__ = ["class_of", "classes_within", "pilot_cases", "plan", "size_class", "size_classes"]
 
@@ -42,7 +39,7 @@ _CLASS_GAIN, _LITTLE_GAIN, _SMALL_GAIN, _ORDER_GAIN, _ZERO_LOSS = 5, 3, 8, 1, 50
 Fact = tuple[str, ...]
 
 
-def pilot_cases(contract: "Contract", dtype: str) -> list[Case]:
+def pilot_cases(contract: Contract, dtype: str) -> list[Case]:
     """Three plain cases at 15 %, 50 % and 100 % of the dims: launches that show block sizes."""
     cases = []
     for share in _PILOT_SHARES:
@@ -58,13 +55,13 @@ def pilot_cases(contract: "Contract", dtype: str) -> list[Case]:
     return cases
 
 
-def _first_kind(contract: "Contract", name: str, dtype: str) -> str:
+def _first_kind(contract: Contract, name: str, dtype: str) -> str:
     storage = contract.storage_of(name, dtype)
     return contract.tensors()[name].domain_at(storage).kinds(storage)[0]
 
 
 def plan(
-    contract: "Contract", dtype: str, *, seed: int, blocks: Sequence[int], count: int = 20
+    contract: Contract, dtype: str, *, seed: int, blocks: Sequence[int], count: int = 20
 ) -> list[Case]:
     """``count`` cases of one dtype that cover size classes, values, layouts and structures.
 
@@ -87,14 +84,14 @@ def plan(
     return cases
 
 
-def _empties(contract: "Contract", random: Random) -> Iterator[dict[str, int]]:
+def _empties(contract: Contract, random: Random) -> Iterator[dict[str, int]]:
     """Sizes with one dim 0, another dim each time, without end where there are any."""
     found = list(empty_dims(contract))
     while found:
         yield from random.sample(found, len(found))
 
 
-def empty_dims(contract: "Contract") -> Iterator[dict[str, int]]:
+def empty_dims(contract: Contract) -> Iterator[dict[str, int]]:
     """For each dim that admits 0: sizes with that dim 0 and all others small."""
     for name, form in contract.forms.items():
         if isinstance(form, Derived):
@@ -106,7 +103,7 @@ def empty_dims(contract: "Contract") -> Iterator[dict[str, int]]:
                 break
 
 
-def _emptied(contract: "Contract", name: str, others: int) -> dict[str, int] | None:
+def _emptied(contract: Contract, name: str, others: int) -> dict[str, int] | None:
     """Sizes with one dim 0 and, of those that may be, all others from ``others`` up."""
     wishes: dict[str, int] = {}
     for each in contract.forms:
@@ -126,7 +123,7 @@ def _emptied(contract: "Contract", name: str, others: int) -> dict[str, int] | N
 class _Design:
     """Sizes chosen so that their classes, orders and contrasts are all seen soon."""
 
-    def __init__(self, contract: "Contract", blocks: Sequence[int], random: Random) -> None:
+    def __init__(self, contract: Contract, blocks: Sequence[int], random: Random) -> None:
         self.contract = contract
         self.blocks = sorted(set(blocks))
         self.random = random

@@ -4,19 +4,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
 
 from trivet.properties._arguments import Scalar
 from trivet.properties._case import Case, Plant, Recipe
 from trivet.properties._cases import legal
+from trivet.properties._contract import Contract
 from trivet.properties._decks import Decks
 from trivet.properties._dims import closest, numbers, settle_scalars, shape_of
 from trivet.properties._edges import USUAL_BLOCKS, affordable
 from trivet.properties._plan import empty_dims, plan
 from trivet.properties._sizes import Number
-
-if TYPE_CHECKING:
-    from trivet.properties._contract import Contract
 
 _EXACT_BITS = 24  # a float32 accumulator holds every whole number up to 2^24
 _EASY_NUMBERS = (1.0, 2.0, 0.5, 0.0, -1.0, 0.25, 4.0)
@@ -25,7 +22,7 @@ _TEXTS = {math.inf: "inf", -math.inf: "-inf"}
 
 
 def integer_cases(
-    contract: "Contract", dtype: str, *, seed: int, blocks: Sequence[int], count: int = 8
+    contract: Contract, dtype: str, *, seed: int, blocks: Sequence[int], count: int = 8
 ) -> Iterator[Case]:
     """Cases of whole numbers so small that sums and dot products of them are exact.
 
@@ -50,11 +47,11 @@ def integer_cases(
         )
 
 
-def _floating(contract: "Contract", name: str, dtype: str) -> bool:
+def _floating(contract: Contract, name: str, dtype: str) -> bool:
     return contract.storage_of(name, dtype).floating and contract.tensors()[name].role != "out"
 
 
-def _most_terms(contract: "Contract", case: Case, *, every: bool) -> int:
+def _most_terms(contract: Contract, case: Case, *, every: bool) -> int:
     known = numbers(contract, case.dims, case.scalars)
     shapes = [shape_of(tensor, 0, known) for tensor in contract.tensors().values()]
     if every:
@@ -62,7 +59,7 @@ def _most_terms(contract: "Contract", case: Case, *, every: bool) -> int:
     return max((size for shape in shapes for size in shape), default=1)
 
 
-def _easy(contract: "Contract", name: str, value: Number, case: Case, random: Random) -> Number:
+def _easy(contract: Contract, name: str, value: Number, case: Case, random: Random) -> Number:
     """A number of few bits in a float scalar's range, else the value as it was."""
     arg = contract.args[name]
     if not isinstance(arg, Scalar) or arg.kind is int:
@@ -75,7 +72,7 @@ def _easy(contract: "Contract", name: str, value: Number, case: Case, random: Ra
     return power if power >= lo else value
 
 
-def empty_cases(contract: "Contract", dtype: str, *, seed: int = 0) -> Iterator[Case]:
+def empty_cases(contract: Contract, dtype: str, *, seed: int = 0) -> Iterator[Case]:
     """For each dim that admits 0, one case with that dim 0 and the others small."""
     decks = Decks(contract, dtype, Random(f"{seed}/{dtype}/empty"))
     for dims in empty_dims(contract):
@@ -88,7 +85,7 @@ def empty_cases(contract: "Contract", dtype: str, *, seed: int = 0) -> Iterator[
 
 
 def nonfinite_cases(
-    contract: "Contract", dtype: str, *, seed: int = 0, blocks: Sequence[int] = ()
+    contract: Contract, dtype: str, *, seed: int = 0, blocks: Sequence[int] = ()
 ) -> Iterator[Case]:
     """One planted NaN or infinity a case, at the first, the last and block-edge positions.
 
@@ -112,7 +109,7 @@ def nonfinite_cases(
             yield legal(contract, case)
 
 
-def _plantable(contract: "Contract", dtype: str) -> Iterator[tuple[str, float]]:
+def _plantable(contract: Contract, dtype: str) -> Iterator[tuple[str, float]]:
     for name, tensor in contract.tensors().items():
         storage = contract.storage_of(name, dtype)
         if tensor.role == "out" or not storage.floating:
@@ -122,12 +119,12 @@ def _plantable(contract: "Contract", dtype: str) -> Iterator[tuple[str, float]]:
                 yield name, value
 
 
-def _several_blocks(contract: "Contract", block: int) -> dict[str, int]:
+def _several_blocks(contract: Contract, block: int) -> dict[str, int]:
     wishes = dict.fromkeys(contract.forms, 2 * block + 3)
     return affordable(contract, closest(contract, wishes))
 
 
-def _ordinary(contract: "Contract", dtype: str) -> dict[str, str]:
+def _ordinary(contract: Contract, dtype: str) -> dict[str, str]:
     kinds = {}
     for name, tensor in contract.tensors().items():
         storage = contract.storage_of(name, dtype)
@@ -135,7 +132,7 @@ def _ordinary(contract: "Contract", dtype: str) -> dict[str, str]:
     return kinds
 
 
-def _middling(contract: "Contract", dims: Mapping[str, int]) -> dict[str, Number]:
+def _middling(contract: Contract, dims: Mapping[str, int]) -> dict[str, Number]:
     """Every Scalar in the middle of its range."""
     known: dict[str, Number] = dict(dims)
     values: dict[str, Number] = {}

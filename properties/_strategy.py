@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
 from trivet.properties._arguments import Scalar, Tensor
 from trivet.properties._case import Case, Recipe
 from trivet.properties._cases import layouts_of, legal, shares_of
+from trivet.properties._contract import Contract
 from trivet.properties._decks import ScalarDeck
 from trivet.properties._dims import closest, options_of
 from trivet.properties._edges import affordable, edge_sizes
@@ -16,15 +16,12 @@ from trivet.properties._plan import empty_dims
 from trivet.properties._relations import relations_of
 from trivet.properties._sizes import DomainError, Number
 
-if TYPE_CHECKING:
-    from trivet.properties._contract import Contract
-
 _EMPTY_EVERY = 25
 _ONE_IN = 4
 _SEEDS = 1 << 31
 
 
-def strategy(contract: "Contract", dtype: str, blocks: Sequence[int]) -> st.SearchStrategy[Case]:
+def strategy(contract: Contract, dtype: str, blocks: Sequence[int]) -> st.SearchStrategy[Case]:
     """Legal cases of one dtype; at most one dim is 0, in about one of 25.
 
     ``blocks`` are the block sizes learned before: they must not change while it is in use.
@@ -47,7 +44,7 @@ def strategy(contract: "Contract", dtype: str, blocks: Sequence[int]) -> st.Sear
     return cases()
 
 
-def _sizes(draw: st.DrawFn, contract: "Contract", blocks: Sequence[int]) -> dict[str, int]:
+def _sizes(draw: st.DrawFn, contract: Contract, blocks: Sequence[int]) -> dict[str, int]:
     values: dict[str, int] = {}
     for name in contract.forms:
         try:
@@ -65,12 +62,12 @@ def _sizes(draw: st.DrawFn, contract: "Contract", blocks: Sequence[int]) -> dict
     return affordable(contract, closest(contract, values))
 
 
-def _kind(draw: st.DrawFn, contract: "Contract", name: str, dtype: str) -> str:
+def _kind(draw: st.DrawFn, contract: Contract, name: str, dtype: str) -> str:
     storage = contract.storage_of(name, dtype)
     return draw(st.sampled_from(contract.tensors()[name].domain_at(storage).kinds(storage)))
 
 
-def _recipe(contract: "Contract", name: str, kind: str, random: Random) -> Recipe:
+def _recipe(contract: Contract, name: str, kind: str, random: Random) -> Recipe:
     tensor = contract.tensors()[name]
     shape = random.randrange(len(tensor.shapes))
     return Recipe(
@@ -84,7 +81,7 @@ def _recipe(contract: "Contract", name: str, kind: str, random: Random) -> Recip
     )
 
 
-def _scalars(contract: "Contract", dims: Mapping[str, int], random: Random) -> dict[str, Number]:
+def _scalars(contract: Contract, dims: Mapping[str, int], random: Random) -> dict[str, Number]:
     known: dict[str, Number] = dict(dims)
     values: dict[str, Number] = {}
     for name, arg in contract.args.items():
