@@ -237,7 +237,8 @@ def _watch_read(
 
 def key_column(access: Access, chunk: Chunk) -> np.ndarray:
     """Shadow keys of the programs at this site, as a column over the tile."""
-    keys = chunk.keys + chunk.keys.dtype.type(access.number)
+    keys = chunk.keys if access.rank else chunk.scalar_keys
+    keys = keys + keys.dtype.type(access.number)
     column: np.ndarray = keys.reshape((-1,) + (1,) * access.rank)
     return column
 
@@ -276,10 +277,15 @@ def store(
         _store_one(access, chunk, int(number), pointer.offsets, value, part)
 
 
-def writable_lanes(
-    access: Access, chunk: Chunk, number: int, offsets: np.ndarray, mask: np.ndarray | None
+def checked_lanes(
+    access: Access,
+    chunk: Chunk,
+    number: int,
+    offsets: np.ndarray,
+    mask: np.ndarray | None,
+    writes: bool = True,
 ) -> Lanes | None:
-    """Lanes of a store or an update after every check; None when there is none left."""
+    """Lanes of a store or an atomic after every check; None when there is none left."""
     launch, view = chunk.launch, chunk.launch.views[number]
     mask = chunk.narrow(mask, offsets, access.rank)
     places, mask = checked(access, chunk, view, offsets, mask)
@@ -289,7 +295,7 @@ def writable_lanes(
     if not live.places.size:
         return None
     launch.report.elements += live.places.size
-    if view.argument.read_only and launch.sanitize:
+    if writes and view.argument.read_only and launch.sanitize:
         key = int(live.select(key_column(access, chunk))[0])
         offset = int(live.places[0]) - view.argument.offset
         launch.sanitizer.report("read_only", view, offset, key, 0, live.places.size)
@@ -306,7 +312,7 @@ def _store_one(
     mask: np.ndarray | None,
 ) -> None:
     launch, view = chunk.launch, chunk.launch.views[number]
-    live = writable_lanes(access, chunk, number, offsets, mask)
+    live = checked_lanes(access, chunk, number, offsets, mask)
     if live is None:
         return
     allocation, places = view.argument.allocation, live.places

@@ -39,7 +39,7 @@ class Chunk:
     by the slots of the routine that runs.
     """
 
-    __slots__ = ("active", "axes", "count", "keys", "launch", "programs", "values")
+    __slots__ = ("active", "axes", "count", "keys", "launch", "programs", "scalar_keys", "values")
 
     def __init__(self, launch: Launch, programs: np.ndarray) -> None:
         self.launch = launch
@@ -47,16 +47,23 @@ class Chunk:
         self.count = len(programs)
         self.active: np.ndarray | None = None
         self.values: list[Value] = []
-        owners = programs
-        if launch.ordering is not None:
-            owners = np.array([launch.ordering.epoch(int(programs[0]))])
-        self.keys = launch.sanitizer.key_base(owners)
+        self.renew_keys()
         x, y, _ = launch.grid
         axes = (programs % x, programs // x % y, programs // (x * y))
         self.axes = [
             (axis if extent > 1 else axis[:1]).astype(np.int32)
             for axis, extent in zip(axes, launch.grid, strict=True)
         ]
+
+    def renew_keys(self) -> None:
+        """Take the shadow keys of the programs: of tile accesses and of scalar ones."""
+        ordering, base = self.launch.ordering, self.launch.sanitizer.key_base
+        if ordering is None:
+            self.keys = self.scalar_keys = base(self.programs)
+            return
+        program = int(self.programs[0])
+        self.keys = base(np.array([ordering.epoch(program, True)]))
+        self.scalar_keys = base(np.array([ordering.epoch(program, False)]))
 
     def narrow(self, mask: np.ndarray | None, offsets: np.ndarray, rank: int) -> np.ndarray | None:
         """``mask`` restricted to active programs, or None when every lane takes part.

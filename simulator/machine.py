@@ -24,6 +24,8 @@ from trivet.simulator.values import INTEGERS, Descriptor, Pointer, Value
 
 _CHUNK_ELEMENTS = 1 << 18
 _MOST_PROGRAMS = 1 << 14
+_MANY_EPOCHS = 1 << 40
+_SYNCHRONISING = ("tt.atomic_cas", "tt.atomic_rmw", "tt.atomic_poll", "tt.atomic_load")
 _ACQUIRE = frozenset({"acquire", "acq_rel"})
 
 
@@ -34,7 +36,8 @@ class Settings:
     ``order`` of the programs: ``halves`` runs the second half first. ``chunk`` is the number of
     programs in lock step, None to fit the tiles to the cache. ``poison`` fills masked lanes
     without ``other``. ``fuel`` bounds the work, in about microseconds. ``programs`` restricts the
-    launch to these linear program numbers.
+    launch to these linear program numbers. ``warps`` a program has: with more than one, a release
+    covers tile accesses only behind a barrier.
     """
 
     order: Literal["forward", "reverse", "shuffled", "halves"] = "forward"
@@ -44,6 +47,7 @@ class Settings:
     sanitize: bool = True
     seed: int = 0
     programs: tuple[int, ...] | None = None
+    warps: int = 1
 
 
 class Machine:
@@ -91,18 +95,18 @@ class Machine:
         settings: Settings,
     ) -> Launch:
         report = Report()
-        ordering = Ordering(len(self._sites)) if self._synchronises else None
+        ordering = Ordering(len(self._sites), settings.warps) if self._synchronises else None
         written = {
             id(item.allocation)
             for position, item in enumerate(arguments)
             if isinstance(item, Argument) and position in self._written
         }
-        programs = grid[0] * grid[1] * grid[2]
+        largest = grid[0] * grid[1] * grid[2] if ordering is None else _MANY_EPOCHS
 
         def coordinates(number: int) -> tuple[int, int, int]:
             return program_coordinates(ordering.owner(number) if ordering else number, grid)
 
-        sanitizer = Sanitizer(self._module.entry.name, self._sites, programs, coordinates, report)
+        sanitizer = Sanitizer(self._module.entry.name, self._sites, largest, coordinates, report)
         sanitizer.ordered = ordering.covered if ordering else None
         shared = frozenset(
             number for number, view in enumerate(views) if id(view.argument.allocation) in written
@@ -194,7 +198,7 @@ def _synchronises(module: Module, compiler: Compiler) -> bool:
 
 
 def _acquires(operation: Operation, compiler: Compiler) -> bool:
-    if operation.name not in ("tt.atomic_cas", "tt.atomic_rmw", "tt.atomic_poll"):
+    if operation.name not in _SYNCHRONISING:
         return False
     scalar = operation.result_types[0].shape == ()
     return scalar and bool(_ACQUIRE & set(operation.words)) and compiler.is_used(operation)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+_SPARSE_BYTES = 1 << 26
 
 
 @dataclass(eq=False)
@@ -132,5 +135,15 @@ def _shape_text(shape: Sequence[int]) -> str:
     return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
-Lanes = np.ndarray
-Storage = Any
+def sparse_zeros(count: int, dtype: Any) -> np.ndarray:
+    """Zeros that take memory only where they are touched, however large ``count`` is.
+
+    Large ones are anonymous memory that is never reserved, so that tensors of production size
+    fit on a small machine while few programs touch them.
+    """
+    size = count * np.dtype(dtype).itemsize
+    flags = getattr(mmap, "MAP_NORESERVE", None)
+    if size < _SPARSE_BYTES or flags is None:
+        return np.zeros(count, dtype)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | flags)
+    return np.frombuffer(pages, dtype, count)

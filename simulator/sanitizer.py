@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trivet.simulator.faults import Fault, Report, Site
-from trivet.simulator.memory import Allocation, View
+from trivet.simulator.memory import Allocation, View, sparse_zeros
 
 _SENTENCES = {
     "out_of_bounds": "{program} of {kernel} accesses {index}, which lies outside it, at {line}",
@@ -53,7 +53,7 @@ class AccessLog:
     def note(self, places: np.ndarray, keys: np.ndarray) -> np.ndarray | None:
         """Record accesses; returns what stands there now if it is not ``keys`` everywhere."""
         if self._first is None:
-            self._first = np.zeros(self._size, keys.dtype)
+            self._first = sparse_zeros(self._size, keys.dtype)
             self._first[places] = keys
         else:
             fresh = self._first.take(places) == 0
@@ -66,7 +66,7 @@ class AccessLog:
         if not differs.any():
             return None
         if self._second is None:
-            self._second = np.zeros(self._size, keys.dtype)
+            self._second = sparse_zeros(self._size, keys.dtype)
         foreign = differs & ((now - 1) // self._sites != (keys - 1) // self._sites)
         self._second[places[foreign]] = keys[foreign]
         return now
@@ -74,7 +74,7 @@ class AccessLog:
     def replace(self, places: np.ndarray, keys: np.ndarray | int) -> None:
         """Forget earlier accesses of ``places``, which ``keys`` (0: nothing) are ordered after."""
         if self._first is None:
-            self._first = np.zeros(self._size, np.int64)
+            self._first = sparse_zeros(self._size, np.int64)
         self._first[places] = keys
         if self._second is not None:
             self._second[places] = 0

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trivet.simulator.memory import sparse_zeros
+
 
 def load(name):
     path = Path(__file__).parent / "kernels" / f"{name}.py"
@@ -176,6 +178,33 @@ def test_a_counter_with_acquire_and_release_orders_the_last_program():
     given["count"][:] = 0
     report = run(faulty.last_arriver_without_order, 4, given, sizes)
     assert kinds(report) == ["race_read_write"]
+
+
+@pytest.mark.parametrize(("barrier", "warps", "races"), [(1, 4, 0), (0, 4, 1), (0, 1, 0)])
+def test_a_release_covers_a_tile_only_behind_a_barrier(barrier, warps, races):
+    given = {"total": zeros(32), "lock": np.zeros(1, np.int32)}
+    sizes = {"BLOCK": 32, "BARRIER": barrier}
+    report = run(faulty.locked_tile, 4, given, sizes, warps=warps)
+    assert ("race_read_write" in kinds(report)) == bool(races)
+    assert (given["total"] == 4).all()
+
+
+def test_atomic_loads_and_stores_hand_data_over():
+    given = {"data": zeros(4), "flag": np.zeros(4, np.int32), "out": zeros(4)}
+    assert kinds(run(faulty.hand_over, 4, given)) == []
+    assert given["out"].tolist() == [0, 0, 10, 20]
+
+
+@pytest.mark.parametrize(("wide", "found"), [(0, ["out_of_bounds"] * 2), (1, [])])
+def test_offsets_that_overflow_show_at_production_size(wide, found):
+    """16 GiB of zeros, of which one program touches a few pages."""
+    rows, columns = 2**17 + 1, 2**15
+    x = sparse_zeros(rows * columns, np.float32).reshape(rows, columns)
+    given = {"x": x, "columns": columns}
+    sizes = {"BLOCK": 128, "WIDE": wide}
+    report = run(faulty.last_column, rows, given, sizes, programs=(2**16, rows - 1))
+    assert report.programs == 2
+    assert kinds(report) == found
 
 
 def test_read_only_argument_is_kept():

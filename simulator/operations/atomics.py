@@ -13,10 +13,10 @@ from trivet.simulator.access import (
     Access,
     Lanes,
     as_stored,
+    checked_lanes,
     key_column,
     taken,
     typed,
-    writable_lanes,
 )
 from trivet.simulator.chunk import Chunk
 from trivet.simulator.compiler import Compiler
@@ -84,11 +84,16 @@ class _Atomic:
         self._releases = bool(_RELEASE & set(operation.words))
 
     def lanes(
-        self, chunk: Chunk, number: int, pointer: Pointer, mask: np.ndarray | None
+        self,
+        chunk: Chunk,
+        number: int,
+        pointer: Pointer,
+        mask: np.ndarray | None,
+        writes: bool = True,
     ) -> Lanes | None:
         """Live lanes, after bounds, shadow state and order between programs."""
         offsets = np.broadcast_to(pointer.offsets, (chunk.count, *self.access.kind.shape))
-        live = writable_lanes(self.access, chunk, number, offsets, mask)
+        live = checked_lanes(self.access, chunk, number, offsets, mask, writes)
         if live is None:
             return None
         launch, view = chunk.launch, chunk.launch.views[number]
@@ -119,7 +124,7 @@ class _Atomic:
             ordering.acquire(program, where)
         if self._releases:
             ordering.release(program, where)
-            chunk.keys = chunk.launch.sanitizer.key_base(np.array([ordering.epoch(program)]))
+            chunk.renew_keys()
 
 
 def _single_argument(pointer: Pointer) -> int:
@@ -190,6 +195,38 @@ def build_update(operation: Operation, compiler: Compiler) -> Handler:
 
     def run(chunk: Chunk, pointer: Pointer, value: Value, mask: np.ndarray | None = None) -> Value:
         return update(chunk, pointer, value, mask)
+
+    return run
+
+
+@effect("tt.atomic_store")
+def build_store(operation: Operation, compiler: Compiler) -> Handler:
+    """Atomic store; operands are pointer, value, mask."""
+    kind = operation.operand_types[0]
+    atomic = _Atomic(operation, Type(kind.shape, kind.pointee), compiler)
+    update = _Update("exch", atomic)
+
+    def run(chunk: Chunk, pointer: Pointer, value: Value, mask: np.ndarray | None = None) -> None:
+        update(chunk, pointer, value, mask)
+
+    return run
+
+
+@effect("tt.atomic_load")
+def build_load(operation: Operation, compiler: Compiler) -> Handler:
+    """Atomic load; operands are pointer, mask."""
+    atomic = _Atomic(operation, operation.result_types[0], compiler)
+    access = atomic.access
+
+    def run(chunk: Chunk, pointer: Pointer, mask: np.ndarray | None = None) -> Value:
+        number = _single_argument(pointer)
+        chunk.launch.report.loads += 1
+        live = atomic.lanes(chunk, number, pointer, mask, writes=False)
+        if live is None:
+            return _nothing(access)
+        allocation = chunk.launch.views[number].argument.allocation
+        old = typed(allocation.data, access.kind.element).take(live.places)
+        return _spread(access, chunk, live, old, allocation.element)
 
     return run
 

@@ -12,9 +12,6 @@ from trivet.simulator.values import Value, lanes
 
 _HINTS = (
     "llvm.intr.assume",
-    "ttg.barrier",
-    "gpu.barrier",
-    "ttg.local_barrier",
     "tt.grid_dependency_wait",
     "tt.grid_dependency_launch_dependents",
 )
@@ -48,8 +45,20 @@ def build_print(operation: Operation, compiler: Compiler) -> Handler:
 
 @effect(*_HINTS)
 def build_hint(operation: Operation, compiler: Compiler) -> Handler:
-    """Nothing: lanes of a program never run ahead of each other."""
+    """Nothing to do on the CPU."""
     return lambda chunk, *operands: None
+
+
+@effect("ttg.barrier", "gpu.barrier", "ttg.local_barrier")
+def build_barrier(operation: Operation, compiler: Compiler) -> Handler:
+    """Order the threads of each program; lanes never run ahead of each other here."""
+
+    def run(chunk: Chunk) -> None:
+        if chunk.launch.ordering is not None:
+            chunk.launch.ordering.barrier(int(chunk.programs[0]))
+            chunk.renew_keys()
+
+    return run
 
 
 @effect("tt.elementwise_inline_asm")

@@ -24,7 +24,7 @@ def access_of(operation: Operation, kind: Type, compiler: Compiler) -> Access:
     )
 
 
-@effect("tt.load", "tt.atomic_load")
+@effect("tt.load")
 def build_load(operation: Operation, compiler: Compiler) -> Handler:
     """Load of a tile; operands are pointer, mask, other."""
     access = access_of(operation, operation.result_types[0], compiler)
@@ -37,7 +37,7 @@ def build_load(operation: Operation, compiler: Compiler) -> Handler:
     return run
 
 
-@effect("tt.store", "tt.atomic_store")
+@effect("tt.store")
 def build_store(operation: Operation, compiler: Compiler) -> Handler:
     """Store of a tile; operands are pointer, value, mask."""
     pointer_kind = operation.operand_types[0]

@@ -149,3 +149,34 @@ def inline_assembly(x, out, BLOCK: tl.constexpr):
         "mov.b32 $0, $1;", "=r,r", [tl.load(x + place)], dtype=tl.float32, is_pure=True, pack=1
     )
     tl.store(out + place, value)
+
+
+@triton.jit
+def locked_tile(total, lock, BLOCK: tl.constexpr, BARRIER: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    tl.store(total + place, tl.load(total + place) + 1.0)
+    if BARRIER:
+        tl.debug_barrier()
+    tl.atomic_xchg(lock, 0)
+
+
+@triton.jit
+def hand_over(data, flag, out):
+    program = tl.program_id(0)
+    if program > 0:
+        while tl.atomic_load(flag + program - 1) == 0:
+            pass
+        tl.store(out + program, tl.load(data + program - 1))
+    tl.store(data + program, 10.0 * program)
+    tl.atomic_store(flag + program, 1)
+
+
+@triton.jit
+def last_column(x, columns, BLOCK: tl.constexpr, WIDE: tl.constexpr):
+    row = tl.program_id(0)
+    if WIDE:
+        row = row.to(tl.int64)
+    place = row * columns + columns - BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + place, tl.load(x + place) + 1.0)
