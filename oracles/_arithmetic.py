@@ -173,11 +173,15 @@ def _uncertain_sign(infinite: Bounded, error: Array, other: Bounded) -> Any:
 
 
 def _same(a: Bounded, b: Bounded) -> bool:
+    """Whether both operands are one number, or one difference written twice."""
     if a is b:
         return True
-    if a.origin is None or b.origin is None or a.origin.kind != b.origin.kind != "difference":
+    if a.origin is None or b.origin is None:
         return False
-    return all(x is y for x, y in zip(a.origin.operands, b.origin.operands, strict=True))
+    if a.origin.kind != "difference" or b.origin.kind != "difference":
+        return False
+    pairs = zip(a.origin.operands, b.origin.operands, strict=True)
+    return all(x is y for x, y in pairs) and np.array_equal(a.value, b.value)
 
 
 def _product_floor(a: Bounded, b: Bounded, square: bool) -> float:

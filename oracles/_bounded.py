@@ -23,6 +23,9 @@ from trivet.oracles._errors import OracleError
 from trivet.oracles._formats import Array, round_to
 from trivet.oracles._operators import Operators
 
+# Covers the rounding of one float64 difference.
+_DIFFERENCE = 1 + 2.0**-50
+
 Function = TypeVar("Function", bound=Rule)
 
 # Covers the float64 rounding of value and error themselves: 2^-53 beside 2^-24, a few thousand
@@ -181,18 +184,20 @@ def interval(number: Bounded) -> tuple[Array, Array]:
     error = spread(number)
     low, high = number.value - error, number.value + error
     if number.facts.floor > -math.inf:
-        low = np.maximum(low, number.facts.floor)
+        # What is undecidable may be NaN: no floor holds it.
+        low = np.where(np.isinf(number.error), low, np.maximum(low, number.facts.floor))
     if not all_finite(number.value):
         nonfinite = ~np.isfinite(number.value) & (error == 0)
-        low = np.where(nonfinite, number.value, low)
-        high = np.where(nonfinite, number.value, high)
+        unknown = np.isinf(number.error)
+        low = np.where(nonfinite, number.value, np.where(unknown, -np.inf, low))
+        high = np.where(nonfinite, number.value, np.where(unknown, np.inf, high))
     return low, high
 
 
 def hull(context: Context, value: Any, low: Any, high: Any, facts: Facts | None = None) -> Bounded:
     """The result of an exact operation known to lie between `low` and `high`."""
     value = np.asarray(value, np.float64)
-    error = np.maximum(high - value, value - low)
+    error = np.maximum(high - value, value - low) * _DIFFERENCE
     odd = np.isnan(error)
     if odd.any():
         same = (low == high) | (np.isnan(value) & ~np.isinf(low) & ~np.isinf(high))
@@ -242,5 +247,7 @@ def finish(
         own = own + (reach < edge) * context.profile.underflow
     if exact is not None:
         own = np.where(exact, 0.0, own)
-    error = (propagated + context.own(operation, own)) * SLACK
-    return Bounded(context, value, settle(value, error, doubt), facts, origin)
+    error = settle(value, (propagated + context.own(operation, own)) * SLACK, doubt)
+    if np.any(doubt):
+        error = np.where(doubt, np.inf, error)
+    return Bounded(context, value, error, facts, origin)

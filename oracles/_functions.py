@@ -257,18 +257,18 @@ def softplus(number: Bounded) -> Bounded:
 
 
 def _wave(name: str, function: Rule) -> None:
+    """Register sine or cosine: 1-Lipschitz, between -1 and 1, NaN of an infinity."""
+
     def call(number: Bounded) -> Bounded:
-        propagated = np.minimum(spread(number), 2.0)
-        propagated = np.where(np.isinf(number.error), np.inf, propagated)
-        value = function(number.value)
+        error = spread(number)
         return finish(
             number.context,
             name,
-            value,
-            propagated,
+            function(number.value),
+            np.minimum(error, 2.0),
             number.context.profile.relative(name),
-            doubt=doubtful(number.error),
-            exact=(value == 0) & (number.error == 0) if name == "sin" else (number.value == 0),
+            doubt=doubtful(error),
+            exact=(number.value == 0) & (error == 0),
             facts=Facts(-1.0),
         )
 
