@@ -222,6 +222,13 @@ def _general(operation: Operation, rest: str) -> None:
         operation.result_types *= 2
 
 
+def _scaled_dot(operation: Operation, rest: str) -> None:
+    """``%a scale %s, %b, %c lhs = .. rhs = ..``: note which operands have a scale."""
+    _general(operation, rest)
+    parts = split(rest.partition(" : ")[0])
+    operation.attributes["scaled"] = [" scale " in part for part in parts[:2]]
+
+
 def _infer_results(operation: Operation) -> None:
     """Result types of operations that print only their operands' types."""
     if not operation.results:
@@ -248,5 +255,6 @@ _FORMS: dict[str, Callable[[Operation, str], None]] = {
     "cf.cond_br": _branch,
     "arith.constant": _constant,
     "tt.print": _print,
+    "tt.dot_scaled": _scaled_dot,
     "tt.make_tensor_descriptor": _descriptor,
 }

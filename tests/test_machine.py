@@ -175,10 +175,10 @@ def test_functions(arithmetic, kind):
     """No row rounds more than five times, and no condition number exceeds ten."""
     x = floats(32) * 3
     given = {"x": x.astype(kind), "out": zeros(14, 32, dtype=kind), "n": 32}
-    pointers = {key: as_float32(key, given[key]) for key in ("x", "out")}
-    arguments = {**given, **pointers}
-    report = runner.run(constructs.functions, 1, arguments, {"BLOCK": 32}, arithmetic=arithmetic())
-    assert report.faults == []
+    kinds = {"x": "*fp32", "out": "*fp32", "n": "i32"}
+    machine = Machine(lower(constructs.functions, kinds, {"BLOCK": 32}).module, arithmetic())
+    pointers = [as_float32(key, given[key]) for key in ("x", "out")]
+    assert machine.launch((1, 1, 1), [*pointers, 32], Settings()).faults == []
     v = x.astype(np.float64)
     size = np.abs(v)
     wanted = np.array(
@@ -319,6 +319,52 @@ def test_dot_of_a_batch_and_of_bytes():
     given = {"a": a, "b": b, "out": zeros(32, 32, dtype=np.int32)}
     run(constructs.byte_dot, 1, given, {"M": 32})
     assert np.array_equal(given["out"], a.astype(np.int32) @ b.astype(np.int32))
+
+
+@pytest.mark.parametrize(("kind", "pack"), [("e5m2", 1), ("e2m1", 2)])
+def test_scaled_dot_decodes_values_and_scales(kind, pack):
+    rng = np.random.default_rng(0)
+    octets = rng.integers(0, 256, (32, 64 // pack)).astype(np.uint8)
+    octets[octets & 0x7C == 0x7C] = 0
+    right = rng.integers(0, 120, (64, 32)).astype(np.uint8)
+    scales = rng.integers(120, 130, (2, 32, 2)).astype(np.uint8)
+    given = {
+        "a": octets,
+        "scale_a": scales[0],
+        "b": right,
+        "scale_b": scales[1],
+        "out": zeros(32, 32),
+    }
+    run(constructs.scaled_dot, 1, given, {"M": 32, "K": 64, "PACK": pack, "KIND": kind})
+    left = octets.view(ml_dtypes.float8_e5m2).astype(np.float32)
+    if kind == "e2m1":
+        nibbles = np.stack([octets & 15, octets >> 4], -1).reshape(32, 64)
+        left = nibbles.view(ml_dtypes.float4_e2m1fn).astype(np.float32)
+    left = left * np.repeat(2.0 ** (scales[0] - 127.0), 32, 1).astype(np.float32)
+    other = right.view(ml_dtypes.float8_e5m2).astype(np.float32)
+    other = other * np.repeat(2.0 ** (scales[1] - 127.0), 32, 1).astype(np.float32).T
+    assert np.array_equal(given["out"], in_order(left, other))
+
+
+def test_counts_of_bits():
+    x = np.random.default_rng(0).integers(-(2**31), 2**31, 16).astype(np.int32) << np.arange(16)
+    x[:2] = 0, -1
+    given = {"x": x.astype(np.int32), "out": zeros(4, 16, dtype=np.int32)}
+    run(constructs.bit_counts, 1, given, {"BLOCK": 16})
+    texts = [format(int(value) & 0xFFFFFFFF, "032b") for value in given["x"]]
+    assert given["out"][0].tolist() == [text.count("1") for text in texts]
+    assert given["out"][1].tolist() == [(text + "1").index("1") for text in texts]
+    assert given["out"][2].tolist() == [(text[::-1].find("1") + 1) for text in texts]
+    assert given["out"].view(np.uint32)[3].tolist() == [int(text[::-1], 2) for text in texts]
+
+
+def test_waiting_for_an_earlier_program_succeeds_and_for_a_later_one_ends_the_launch():
+    given = {"flag": zeros(4, dtype=np.int32), "seen": zeros(4, dtype=np.int32)}
+    run(constructs.polling, 4, given)
+    assert given["seen"].tolist() == [0, 1, 1, 1]
+    given["flag"][:] = 0
+    report = runner.run(constructs.polling, 4, given, order="reverse")
+    assert [fault.kind for fault in report.faults] == ["fuel"]
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)

@@ -231,6 +231,35 @@ def build_load(operation: Operation, compiler: Compiler) -> Handler:
     return run
 
 
+@effect("tt.atomic_poll")
+def build_poll(operation: Operation, compiler: Compiler) -> Handler:
+    """Wait for a value; operands are pointer, expected, timeout.
+
+    Programs run one at a time here, so a value that is not there yet comes too late: the wait
+    times out, or runs out of fuel where it has no time limit.
+    """
+    pointer_kind = operation.operand_types[0]
+    atomic = _Atomic(operation, Type(pointer_kind.shape, pointer_kind.pointee), compiler)
+    access = atomic.access
+
+    def run(chunk: Chunk, pointer: Pointer, expected: Value, *timeout: Value) -> np.ndarray:
+        number = _single_argument(pointer)
+        chunk.launch.report.loads += 1
+        live = atomic.lanes(chunk, number, pointer, None, writes=False)
+        shape = (chunk.count, *access.kind.shape)
+        matched = np.ones(shape, bool)
+        if live is not None:
+            allocation = chunk.launch.views[number].argument.allocation
+            current = taken(access, allocation.data, live.places, allocation.element)
+            lanes = live.select(np.arange(matched.size).reshape(shape))
+            matched.reshape(-1)[lanes] = current == access.move(live.select, expected)
+        if not (timeout or matched.all()):
+            raise TimeoutError
+        return matched
+
+    return run
+
+
 @effect("tt.descriptor_reduce")
 def build_descriptor_update(operation: Operation, compiler: Compiler) -> Handler:
     """Atomic update of a block of a tensor; elements outside it are dropped."""

@@ -127,6 +127,55 @@ def build_compare(operation: Operation, compiler: Compiler) -> Handler:
     return _ORDER[predicate]
 
 
+def _bits(value: Array) -> Array:
+    return value.view(UNSIGNED[value.dtype])
+
+
+def _leading_zeros(value: Array) -> Array:
+    bits = _bits(value).copy()
+    width = 8 * value.itemsize
+    for distance in (1, 2, 4, 8, 16, 32):
+        if distance < width:
+            bits |= bits >> bits.dtype.type(distance)
+    zeros: Array = (width - np.bitwise_count(bits)).astype(value.dtype)
+    return zeros
+
+
+def _trailing_zeros(value: Array) -> Array:
+    below = ~value & (value - 1)
+    zeros: Array = np.bitwise_count(_bits(below)).astype(value.dtype)
+    return zeros
+
+
+COUNTS: dict[str, Function] = {
+    "math.ctpop": lambda value: np.bitwise_count(_bits(value)).astype(value.dtype),
+    "math.ctlz": _leading_zeros,
+    "math.cttz": _trailing_zeros,
+}
+"""Counts of bits, in the type of the operand."""
+
+
+@pure(*COUNTS)
+def build_bit_count(operation: Operation, compiler: Compiler) -> Handler:
+    """Number of set, leading zero or trailing zero bits."""
+    return COUNTS[operation.name]
+
+
+@pure("arith.mulsi_extended", "arith.mului_extended")
+def build_extended_product(operation: Operation, compiler: Compiler) -> Handler:
+    """Low and high half of a product."""
+    unsigned = operation.name == "arith.mului_extended"
+    high = _unsigned(_multiply_high)
+
+    def multiply(a: Array, b: Array) -> list[Array]:
+        upper = high(a, b)
+        if not unsigned:
+            upper = upper - np.where(a < 0, b, 0) - np.where(b < 0, a, 0)
+        return [a * b, upper.astype(a.dtype)]
+
+    return multiply
+
+
 @pure("math.absi")
 def build_absolute(operation: Operation, compiler: Compiler) -> Handler:
     """Absolute value; the smallest integer stays itself."""

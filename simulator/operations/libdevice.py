@@ -8,6 +8,7 @@ import numpy as np
 
 from trivet.simulator.compiler import Compiler
 from trivet.simulator.ir import Operation
+from trivet.simulator.operations.integers import COUNTS
 from trivet.simulator.operations.registry import Handler, Unsupported, pure
 
 _SYMBOL = re.compile(r"__(?:nv|ocml)_(?:fast_)?(\w+?)(?:_f(?:16|32|64))?$")
@@ -142,8 +143,8 @@ def _integer_function(name: str) -> Handler | None:
         "llmin": np.minimum,
         "max": np.maximum,
         "llmax": np.maximum,
-        "popc": lambda value: np.bitwise_count(value.view(f"u{value.itemsize}")).astype(np.int32),
-        "popcll": lambda value: np.bitwise_count(value.view(f"u{value.itemsize}")).astype(np.int32),
+        "popc": _population,
+        "popcll": _population,
         "clz": _leading_zeros,
         "clzll": _leading_zeros,
         "ffs": _first_set,
@@ -154,18 +155,16 @@ def _integer_function(name: str) -> Handler | None:
     return table.get(name)
 
 
+def _population(value: np.ndarray) -> np.ndarray:
+    return np.asarray(COUNTS["math.ctpop"](value)).astype(np.int32)
+
+
 def _leading_zeros(value: np.ndarray) -> np.ndarray:
-    bits = value.view(f"u{value.itemsize}").copy()
-    for distance in (1, 2, 4, 8, 16, 32):
-        if distance < 8 * value.itemsize:
-            bits |= bits >> bits.dtype.type(distance)
-    zeros: np.ndarray = (8 * value.itemsize - np.bitwise_count(bits)).astype(np.int32)
-    return zeros
+    return np.asarray(COUNTS["math.ctlz"](value)).astype(np.int32)
 
 
 def _first_set(value: np.ndarray) -> np.ndarray:
-    lowest = value & -value
-    return np.where(value == 0, 0, 8 * value.itemsize - _leading_zeros(lowest)).astype(np.int32)
+    return np.where(value == 0, 0, COUNTS["math.cttz"](value) + 1).astype(np.int32)
 
 
 def _reversed_bits(value: np.ndarray) -> np.ndarray:

@@ -281,3 +281,43 @@ def three_axes(out):
 def wraps(out, n, BLOCK: tl.constexpr):
     place = tl.program_id(0) * n + tl.arange(0, BLOCK)
     tl.store(out + tl.arange(0, BLOCK), place)
+
+
+@triton.jit
+def scaled_dot(
+    a,
+    scale_a,
+    b,
+    scale_b,
+    out,
+    M: tl.constexpr,
+    K: tl.constexpr,
+    PACK: tl.constexpr,
+    KIND: tl.constexpr,
+):
+    row, column, group = tl.arange(0, M), tl.arange(0, M), tl.arange(0, K // 32)
+    packed, inner = tl.arange(0, K // PACK), tl.arange(0, K)
+    left = tl.load(a + row[:, None] * (K // PACK) + packed[None, :])
+    right = tl.load(b + inner[:, None] * M + column[None, :])
+    left_scale = tl.load(scale_a + row[:, None] * (K // 32) + group[None, :])
+    right_scale = tl.load(scale_b + column[:, None] * (K // 32) + group[None, :])
+    result = tl.dot_scaled(left, left_scale, KIND, right, right_scale, "e5m2")
+    tl.store(out + row[:, None] * M + column[None, :], result)
+
+
+@triton.jit
+def bit_counts(x, out, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    value = tl.load(x + place)
+    tl.store(out + place, libdevice.popc(value))
+    tl.store(out + BLOCK + place, libdevice.clz(value))
+    tl.store(out + 2 * BLOCK + place, libdevice.ffs(value))
+    tl.store(out + 3 * BLOCK + place, libdevice.brev(value))
+
+
+@triton.jit
+def polling(flag, seen):
+    program = tl.program_id(0)
+    if program > 0:
+        tl.store(seen + program, tl.atomic_poll(flag + program - 1, 1).to(tl.int32))
+    tl.atomic_store(flag + program, 1)

@@ -11,6 +11,7 @@ from trivet.simulator.memory import Allocation, Argument
 ELEMENTS = {
     np.dtype(np.bool_): ("i1", "*i1"),
     np.dtype(np.int8): ("i8", "*i8"),
+    np.dtype(np.uint8): ("i8", "*u8"),
     np.dtype(np.int32): ("i32", "*i32"),
     np.dtype(np.int64): ("i64", "*i64"),
     np.dtype(np.float16): ("f16", "*fp16"),
@@ -37,9 +38,7 @@ def lowered(kernel, given, constexprs):
 
 def _type(value):
     if isinstance(value, Argument):
-        return next(
-            name for element, name in ELEMENTS.values() if element == value.allocation.element
-        )
+        return ELEMENTS[value.allocation.data.dtype][1]
     return "fp32" if isinstance(value, float) else "i32"
 
 
