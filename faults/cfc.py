@@ -12,6 +12,7 @@ from trivet.properties.cfc import (
     cfc_step,
     cfc_step_backward,
     cfc_step_per_branch,
+    cfc_step_per_branch_backward,
 )
 
 Edit = Callable[..., Any]
@@ -156,3 +157,36 @@ from trivet.faults.cfc import add_rows_in_any_order
         add_rows_in_any_order[(B, triton.cdiv(H, 128))](dpre, bias, H, 128)
         {old}"""
     return edit(old, new, module=REDUCTIONS)
+
+
+# ------------------------------------------------------------------------------ smaller slips
+
+
+@cfc_step.fault(expects=("no_time_returns_the_state",))
+def a_microsecond_added_to_every_step(edit: Edit) -> Any:
+    """An epsilon against dt = 0, which needs none: repeated events wear the state away."""
+    return edit("-(elapsed[:, None] /", "-((elapsed[:, None] + 1e-6) /", module=FORWARD)
+
+
+@cfc_step.fault(expects=("state_stays_within_one_or_itself",))
+def old_state_not_decayed(edit: Edit) -> Any:
+    """The new share was added to all of the old state; right for dt << tau."""
+    return edit("old * tl.exp(exponent)", "old", module=FORWARD)
+
+
+@cfc_step_per_branch_backward.fault(
+    expects=("matches_oracle", "renaming_channels_in_the_table_renames_the_gradients"), number=2
+)
+def weights_read_at_the_slots_position_in_the_gradient(edit: Edit) -> Any:
+    """The forward kernel was repaired, its copy of the lookup in the backward one was not."""
+    old = "pre = preactivation(x, h, w_in, w_rec, b, row, channel, B, D, H, BLOCK_K)"
+    new = old.replace("channel", "tl.arange(0, channel.shape[0])")
+    return edit(old, new, module=BACKWARD)
+
+
+@cfc_step_per_branch_backward.fault(
+    expects=("reads_initialised", "channels_outside_every_bucket_count_as_zero")
+)
+def channels_of_no_bucket_left_unwritten(edit: Edit) -> Any:
+    """Scratch of the branches was not cleared: channels of none held what memory did."""
+    return edit("local = h.new_zeros((3, B, H))", "local = h.new_empty((3, B, H))", module=BACKWARD)

@@ -262,7 +262,7 @@ def test_a_channel_of_no_bucket_keeps_the_buffer() -> None:
 def test_backward_formulas_are_the_forward_oracles_derivative(changes: Arguments) -> None:
     given = {**CELL, **changes}
     wrt = [name.removeprefix("d") for name in GRADIENTS]
-    derived = gradient(cfc.step, given, wrt, [G])
+    derived: list[Any] = gradient(cfc.step, given, wrt, [G])
     written = bounded(cfc.step_backward, {"g": G, **given})
     for one, other in zip(derived, written, strict=True):
         assert (np.abs(one.value - other.value) <= one.error + other.error).all()
@@ -272,7 +272,7 @@ def test_backward_formulas_are_the_forward_oracles_derivative(changes: Arguments
 def test_a_channel_of_no_bucket_has_no_gradient() -> None:
     wrt = [name.removeprefix("d") for name in GRADIENTS]
     branches = {**CELL, "table": TABLE, "out": single(B, H)}
-    derived = gradient(cfc.step_per_branch, branches, wrt, [G])
+    derived: list[Any] = gradient(cfc.step_per_branch, branches, wrt, [G])
     arguments = {"g": G, **CELL, "table": TABLE}
     written = bounded(cfc.step_per_branch_backward, arguments)
     for one, other in zip(derived, written, strict=True):
