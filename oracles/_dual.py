@@ -225,7 +225,10 @@ def _one(name: str, function: Rule) -> None:
         primal = apply(name, number.primal, *settings, **options)
         plain = [_plain(x) for x in settings]
         index = function(_positions(number), *plain, **options)
-        return Dual(number.tape, primal, *_gather(number, index))
+        tangent, reach, slip = _gather(number, index)
+        if np.isinf(primal.error).any() and not np.isinf(number.primal.error).any():
+            slip = np.where(np.isinf(primal.error), np.inf, slip)  # an index in doubt
+        return Dual(number.tape, primal, tangent, reach, slip)
 
     Dual.rules[name] = move
 

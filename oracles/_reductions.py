@@ -129,13 +129,14 @@ def mean(number: Bounded, axis: Any = None, keepdims: bool = False, where: Any =
         error = _squares_error(*centred, axes, keepdims) / count
         error = error + context.own("mean", 2 * context.unit * (np.abs(value) + error))
         return Bounded(context, value, error * SLACK + context.profile.underflow, facts)
-    inherited = spread(number).sum(axes, keepdims=keepdims) / np.float64(count)
+    errors = spread(number)
+    inherited = errors.sum(axes, keepdims=keepdims) / np.float64(count)
     own = mean_error(context, number, axes, keepdims)
     reach = np.abs(number.value).max(axes, keepdims=keepdims, initial=0.0)
     own = own + 3 * context.profile.underflow * ((reach > 0) & (count > 1))
     error = (inherited + context.own("mean", own)) * SLACK
     over = (reach * count > _largest(context)) & np.isfinite(reach)
-    doubt = np.isinf(number.error).any(axes, keepdims=keepdims)
+    doubt = np.isinf(errors).any(axes, keepdims=keepdims)
     return Bounded(context, value, settle(value, np.where(over, np.inf, error), doubt), facts)
 
 

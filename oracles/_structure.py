@@ -8,6 +8,7 @@ import numpy as np
 from trivet.oracles._bounded import Bounded, Facts, context_of, lift, rule, stacked
 from trivet.oracles._discrete import STRUCTURE, Discrete, parts
 from trivet.oracles._dispatch import Rule, Traced
+from trivet.oracles._errors import Undecidable
 
 
 def getitem(array: Any, key: Any) -> Any:
@@ -70,10 +71,28 @@ def _plain_key(key: Any) -> tuple[Any, Any]:
     if isinstance(key, tuple):
         pairs = [parts(part) for part in key]
         doubt: Any = np.False_
-        for _, undecided in pairs:
+        for value, undecided in pairs:
+            _refuse_masks(value, undecided)
             doubt = doubt | undecided
         return tuple(value for value, _ in pairs), doubt
+    _refuse_masks(*parts(key))
     return parts(key)
+
+
+def _refuse_masks(value: Any, doubt: Any) -> None:
+    """A mask in doubt leaves even the number of chosen elements open."""
+    if np.any(doubt) and np.asarray(value).dtype == np.bool_:
+        raise Undecidable("an index mask of the oracle depends on rounding", "getitem")
+
+
+def _doubt_in(doubt: Any, shape: tuple[int, ...]) -> Any:
+    """Which elements of a result of `shape` an index in doubt has chosen."""
+    doubt = np.asarray(doubt)
+    if not doubt.any():
+        return np.False_
+    if shape[: doubt.ndim] == doubt.shape:
+        return doubt.reshape(doubt.shape + (1,) * (len(shape) - doubt.ndim))
+    return np.True_
 
 
 def _one(name: str, function: Rule) -> None:
@@ -90,11 +109,11 @@ def _one(name: str, function: Rule) -> None:
             moved = function(value, *settings, **options)
             undecided = function(np.broadcast_to(mask, np.shape(value)), *settings, **options)
             context = context_of(array, *_keys(settings, options, doubt))
-            return Discrete(context, moved, undecided | doubt)
+            return Discrete(context, moved, undecided | _doubt_in(doubt, np.shape(moved)))
         value = function(array.value, *settings, **options)
         error = function(array.error, *settings, **options)
         if np.any(doubt):
-            error = np.where(np.broadcast_to(doubt, np.shape(error)), np.inf, error)
+            error = np.where(_doubt_in(doubt, np.shape(error)), np.inf, error)
         if name == "broadcast_to":
             value, error = value.copy(), error.copy()
         facts = Facts() if name in _FRESH else array.facts

@@ -166,6 +166,27 @@ def test_an_index_in_doubt_makes_the_element_undecidable():
     assert value.error == 0
 
 
+def test_an_order_in_doubt_spares_the_others():
+    x = np.array([[1.0, 1.0 + 2.0**-23, 9.0], [3.0, 2.0, 1.0]])
+
+    def oracle(m, x):
+        order = m.argsort(x * 0.1, axis=-1)
+        rows = m.argsort((x * 0.1)[0])
+        return order, m.take_along_axis(x, order, axis=-1), x.T[rows], x[0][rows]
+
+    order, sorted_, rows, single = evaluate(oracle, {"x": x})
+    expected = [[True, True, False], [False, False, False]]
+    np.testing.assert_array_equal(np.isinf(order.error), expected)
+    np.testing.assert_array_equal(np.isinf(sorted_.error), expected)
+    np.testing.assert_array_equal(np.isinf(rows.error), [[True] * 2, [True] * 2, [False] * 2])
+    np.testing.assert_array_equal(np.isinf(single.error), expected[0])
+
+
+def test_a_mask_in_doubt_makes_everything_undecidable():
+    (value,) = evaluate(lambda m, x: x[x * 0.1 > 0.1], {"x": np.array([1.0, 9.0])})
+    assert np.isinf(value.error).all()
+
+
 def test_nonfinite_values_are_decided_where_they_follow():
     x = np.array([np.nan, np.inf, -np.inf, 1.0])
 
