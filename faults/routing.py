@@ -152,12 +152,9 @@ def unused_slots_hold_channel_zero(edit: Edit) -> Any:
 
 
 @routing_bucket_iqr.fault(expects=("quartiles_lie_among_their_buckets_own",))
-def third_quartile_beyond_its_neighbours(edit: Edit) -> Any:
-    """Three times the remainder in place of the remainder of three times: right for sizes 1 and 2.
-
-    Beyond the next order statistic, and at times beyond the largest.
-    """
-    return edit("0.25 * (3 * last % 4)", "0.25 * (3 * (last % 4))", module=RANGES)
+def first_quartile_counted_from_the_back(edit: Edit) -> Any:
+    """The lower quartile of the descending order: with ties, or up to two channels, no matter."""
+    return edit("under_q1 = last // 4", "under_q1 = last - last // 4", module=RANGES)
 
 
 @routing_bucket_iqr.fault(
