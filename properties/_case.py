@@ -32,7 +32,8 @@ class Recipe:
 class Plant:
     """A value put over one element.
 
-    ``where`` is ``first``, ``last``, or ``edge:64``: the last before that block's edge in each dim.
+    ``where`` is ``first``, ``last``, ``edge:64`` (the last before that block's edge in each dim) or
+    ``at:7`` (the element of that number, modulo the size).
     ``value`` is ``nan``, ``inf``, ``-inf`` or a number as text.
     """
 
@@ -46,7 +47,8 @@ class Case:
     """Which inputs to build: sizes, a recipe for each tensor, scalars (of a Choice the index).
 
     Hashable, and JSON both ways. Its dicts are not to be changed: use ``dataclasses.replace``.
-    ``label`` says where it comes from: plan, hypothesis, integers, empty, nonfinite, pilot, shrunk.
+    ``label`` says where it comes from: plan, hypothesis, integers, empty, nonfinite, unread, pilot,
+    shrunk.
     """
 
     dims: Mapping[str, int]

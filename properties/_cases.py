@@ -148,13 +148,17 @@ def _nearest_kind(kind: str, simplest: str) -> str:
 
 
 def place_of(where: str, shape: Shape) -> tuple[int, ...]:
-    """The index of a plant: the first element, the last, or the last before a block's edge."""
+    """The index of a plant: the first element, the last, the last before a block's edge, or the
+    element of a number, modulo the size."""
     if where == "first":
         return (0,) * len(shape)
     if where == "last":
         return tuple(size - 1 for size in shape)
-    edge = int(where.partition(":")[2])
-    return tuple(min(edge, size) - 1 for size in shape)
+    kind, _, number = where.partition(":")
+    if kind == "at":
+        flat = int(number) % int(np.prod(shape))
+        return tuple(int(i) for i in np.unravel_index(flat, shape))
+    return tuple(min(int(number), size) - 1 for size in shape)
 
 
 def layouts_of(contract: Contract, name: str, rank: int) -> tuple[str, ...]:

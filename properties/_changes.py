@@ -12,8 +12,7 @@ from trivet.properties._arrays import exact, numpy_of
 from trivet.properties._cases import Inputs
 from trivet.properties._contract import Contract
 from trivet.properties._dims import extent
-from trivet.properties._dtypes import DTYPES
-from trivet.properties._tensors import as_torch
+from trivet.properties._tensors import stored_tensor
 from trivet.properties._verdict import InapplicableError, NotPromisedError
 
 
@@ -125,16 +124,7 @@ def changed(contract: Contract, inputs: Inputs, changes: Mapping[str, Any]) -> I
         elif value is None or not isinstance(contract.args[name], Tensor):
             tensors[name] = arrays[name] = value
         else:
-            tensor = _stored(contract, name, inputs.dtype, np.asarray(value))
+            tensor = stored_tensor(np.asarray(value), contract.dtype_of(name, inputs.dtype))
             tensors[name] = tensor
             arrays[name] = exact(numpy_of(tensor))
     return replace(inputs, tensors=tensors, arrays=arrays, dims=dims)
-
-
-def _stored(contract: Contract, name: str, dtype: str, values: np.ndarray) -> torch.Tensor:
-    storage = DTYPES[contract.dtype_of(name, dtype)]
-    with np.errstate(all="ignore"):
-        flat = np.ascontiguousarray(values).astype(storage.numpy).reshape(-1)
-    if not flat.size:
-        return torch.empty(values.shape, dtype=getattr(torch, storage.name))
-    return as_torch(flat, storage).reshape(values.shape)

@@ -36,6 +36,7 @@ class Gate:
     examples: int = 0
     elements: int = 0
     launches: int = 0
+    stores: int = 0
     rejected: int = 0
     margin: float | None = None
     seconds: float = 0.0

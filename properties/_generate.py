@@ -9,7 +9,12 @@ from trivet.properties._cases import Case, build
 from trivet.properties._contract import Contract
 from trivet.properties._observe import observe
 from trivet.properties._plan import pilot_cases, plan, size_classes
-from trivet.properties._probes import empty_cases, integer_cases, nonfinite_cases
+from trivet.properties._probes import (
+    empty_cases,
+    integer_cases,
+    nonfinite_cases,
+    unread_cases,
+)
 from trivet.properties._profiles import Profile
 from trivet.properties._strategy import strategy
 from trivet.simulator.executors import Executor
@@ -19,7 +24,7 @@ _MOST_BLOCKS = 6
 _NOTHING = {
     "exact_on_integers": "the oracle is exact nowhere on integers: no bound is zero",
     "handles_empty": "no dim admits 0",
-    "propagates_nonfinite": "no domain admits NaN or infinities",
+    "propagates_nonfinite": "no domain admits NaN or infinities, no element is unread",
 }
 
 
@@ -45,7 +50,11 @@ class Generator:
                 break
             values = [value for launch in run.launches for value in launch.constexprs.values()]
             found |= {v for v in values if type(v) is int and 2 <= v <= _LARGEST_BLOCK}
-        self.blocks = tuple(sorted(found)[:_MOST_BLOCKS])
+        blocks = sorted(found)
+        half = _MOST_BLOCKS // 2
+        self.blocks = tuple(
+            blocks if len(blocks) <= _MOST_BLOCKS else blocks[:half] + blocks[-half:]
+        )
 
     def planned(self) -> Iterator[Case]:
         """Yield the cases of the covering design."""
@@ -84,9 +93,8 @@ class Generator:
         elif law == "handles_empty":
             yield from empty_cases(self.contract, self.dtype, seed=self.seed)
         elif law == "propagates_nonfinite":
-            yield from nonfinite_cases(
-                self.contract, self.dtype, seed=self.seed, blocks=self.blocks
-            )
+            for cases in (nonfinite_cases, unread_cases):
+                yield from cases(self.contract, self.dtype, seed=self.seed, blocks=self.blocks)
 
     @staticmethod
     def nothing_for(law: str) -> str:

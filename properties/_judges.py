@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
+from zlib import crc32
 
 from trivet.properties._cases import Case
 from trivet.properties._contract import Contract
@@ -107,7 +108,8 @@ class Judges:
         number = int(str(observation.notes["example"]))
         for name in self._named("observes", "reruns"):
             law, gate = self.laws[name], self.gates[name]
-            if gate.closed or number % round(1 / law.share):
+            every = round(1 / law.share)
+            if gate.closed or number % every != crc32(name.encode()) % every:
                 continue
             self.judge_one(gate, observation, case, dtype, generator)
         for name in self._named("counts"):
@@ -118,6 +120,7 @@ class Judges:
     ) -> None:
         tally = Tally(sum(o.actual.size for o in observation.outputs if o is not None))
         gate.add(tally, launches=observation.launches, normal=True)
+        gate.stores += observation.run.traffic.get("stores", 1)
         self._note_sizes(gate, case, generator)
 
     @staticmethod
@@ -211,6 +214,8 @@ class Judges:
                 continue
             if not gate.launches:
                 gate.break_with(Violation("the kernel launched nothing on any example"), None)
+            elif not gate.stores:
+                gate.break_with(Violation("no launch stored anything on any example"), None)
             elif not gate.elements:
                 gate.break_with(Violation("no example had an output element to compare"), None)
 

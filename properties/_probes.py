@@ -1,5 +1,6 @@
 """Cases of a special kind: exact integers, empty dims, and planted NaN and infinities."""
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from trivet.properties._sizes import Number
 _EXACT_BITS = 24  # a float32 accumulator holds every whole number up to 2^24
 _EASY_NUMBERS = (1.0, 2.0, 0.5, 0.0, -1.0, 0.25, 4.0)
 _MOST_EDGES = 2
+_UNREAD_CASES = 12
 _TEXTS = {math.inf: "inf", -math.inf: "-inf"}
 
 
@@ -107,6 +109,27 @@ def nonfinite_cases(
             plant = Plant(name, where, _TEXTS.get(value, "nan"))
             case = Case(dims, recipes, scalars, plants=(plant,), label="nonfinite")
             yield legal(contract, case)
+
+
+def unread_cases(
+    contract: Contract, dtype: str, *, seed: int = 0, blocks: Sequence[int] = ()
+) -> Iterator[Case]:
+    """NaN and infinities at random places of the arguments declared ``unread=ANY``, one a case.
+
+    Whether the place is unread depends on the other arguments: the oracle, evaluated with the
+    plant, tells.
+    """
+    names = [
+        name
+        for name, tensor in contract.tensors().items()
+        if tensor.unread is not None and _floating(contract, name, dtype)
+    ]
+    random = Random(f"{seed}/{dtype}/unread")
+    cases = plan(contract, dtype, seed=seed, blocks=blocks, count=_UNREAD_CASES) if names else []
+    for case in cases:
+        for name, value in itertools.product(names, ("nan", "inf", "-inf")):
+            plant = Plant(name, f"at:{random.randrange(2**30)}", value)
+            yield replace(case, plants=(plant,), label="unread")
 
 
 def _plantable(contract: Contract, dtype: str) -> Iterator[tuple[str, float]]:

@@ -7,7 +7,7 @@ import torch
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from trivet.properties._dtypes import Dtype
+from trivet.properties._dtypes import DTYPES, Dtype
 from trivet.properties._layouts import Geometry
 from trivet.properties._stream import Shape
 
@@ -63,3 +63,13 @@ def as_torch(storage: Array, dtype: Dtype) -> torch.Tensor:
 def torch_view(flat: torch.Tensor, shape: Shape, place: Geometry) -> torch.Tensor:
     """A strided view of flat storage."""
     return flat.as_strided(shape, place.strides, place.offset)
+
+
+def stored_tensor(values: Array, dtype: str) -> torch.Tensor:
+    """A dense tensor of ``values`` rounded to the storage type called ``dtype``, same shape."""
+    storage = DTYPES[dtype]
+    with np.errstate(all="ignore"):
+        flat = np.ascontiguousarray(values).astype(storage.numpy).reshape(-1)
+    if not flat.size:
+        return torch.empty(values.shape, dtype=getattr(torch, storage.name))
+    return as_torch(flat, storage).reshape(values.shape)

@@ -1,5 +1,7 @@
 """The tiny kernel into which the faults of the standard laws are planted: sums of rows."""
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
@@ -20,14 +22,29 @@ def _row_sums(  # type: ignore[no-untyped-def]
     tl.store(y_ptr + row, tl.sum(total))
 
 
+class RowSums(torch.autograd.Function):
+    """Sums of rows, and their gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, block: int) -> torch.Tensor:
+        """Return the sums (M,) of the rows of ``x`` (M, N)."""
+        ctx.shape = x.shape
+        y = torch.empty(x.shape[0])
+        if y.numel():
+            _row_sums[y.shape](x, y, *x.shape, *x.stride(), BLOCK=block)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """Return the gradient (M, N): each row's own, everywhere in it."""
+        return grads[0][:, None].expand(ctx.shape).clone(), None
+
+
 def row_sums(x: torch.Tensor, block: int = 16) -> torch.Tensor:
     """Return the sums (M,) of the rows of ``x`` (M, N), float32; ValueError for other dtypes."""
     if x.dtype != torch.float32:
         raise ValueError(f"x has dtype {x.dtype}, expected float32")
-    y = torch.empty(x.shape[0])
-    if y.numel():
-        _row_sums[y.shape](x, y, *x.shape, *x.stride(), BLOCK=block)
-    return y
+    return RowSums.apply(x, block)
 
 
 def oracle(m, x):  # type: ignore[no-untyped-def]
@@ -43,5 +60,6 @@ row_sums_contract = Contract(
         "x": Tensor("M N", domain=reals(-8, 8, nonfinite=True), layouts=ANY),
         "block": Choice(16, 32),
     },
+    backward="autograd",
     raises=((ValueError, "x has dtype", {"x": torch.zeros(2, 2, dtype=torch.float64)}),),
 )

@@ -9,5 +9,5 @@ def never_launched(edit: Edit) -> Kernel:
     """The result is computed by the host; the kernel never runs."""
     return edit(
         "if y.numel()",
-        "y = x.sum(-1)\n    if y.numel() < 0",
+        "y = x.sum(-1)\n        if y.numel() < 0",
     )

@@ -94,7 +94,10 @@ def ignores_masked_lanes(observation: Observation, dtype: str) -> Tally:
 
 @standard("reruns", share=0.5)
 def repeats(observation: Observation, dtype: str) -> Tally:
-    """A second call on equal inputs at other addresses gives the same bits and leaves the first."""
+    """A second call on equal inputs at other addresses gives the same bits and leaves the first.
+
+    So does a call that tunes first: an autotuner then runs every configuration on these buffers.
+    """
     kept = [None if output is None else output.actual for output in observation.outputs]
     second = again(observation)
     tally = same_bits(observation, second, "in a second call")
@@ -105,9 +108,11 @@ def repeats(observation: Observation, dtype: str) -> Tally:
     return tally
 
 
-@standard("reruns", share=0.25, needs=("order",))
+@standard("reruns", share=0.5, needs=("order",))
 def is_deterministic(observation: Observation, dtype: str) -> Tally:
     """Running the programs in reverse, or the second half first, gives the same bits."""
+    if max(_programs(observation), default=0) < 2:
+        raise InapplicableError("one program has no order")
     tally = Tally()
     for order in ("reverse", "halves"):
         second = again(observation, order=order, chunk=_chunk(observation))
@@ -121,8 +126,11 @@ def is_deterministic(observation: Observation, dtype: str) -> Tally:
 
 def _chunk(observation: Observation) -> int:
     """At most a third of the programs at once, so that order between chunks shows."""
-    programs = max((int(np.prod(launch.grid)) for launch in observation.run.launches), default=1)
-    return max(1, -(-programs // 3))
+    return max(1, -(-max(_programs(observation)) // 3))
+
+
+def _programs(observation: Observation) -> list[int]:
+    return [int(np.prod(launch.grid)) for launch in observation.run.launches]
 
 
 @standard("reruns")

@@ -40,8 +40,14 @@ def handles_empty(observation: Observation, dtype: str) -> Tally:
 
 @standard("observes_cases")
 def propagates_nonfinite(observation: Observation, dtype: str) -> Tally:
-    """A planted NaN or infinity shows in the outputs exactly where the oracle has one."""
+    """A planted NaN or infinity shows in the outputs exactly where the oracle has one.
+
+    In an argument that may hold anything where it is unread, a plant that the oracle reads is no
+    input of the contract.
+    """
     elements = 0
+    if _reads_the_plant(observation):
+        raise InapplicableError("the oracle reads the planted element")
     for output, value in pairs(observation, dtype):
         if value.error is None:
             continue
@@ -54,6 +60,14 @@ def propagates_nonfinite(observation: Observation, dtype: str) -> Tally:
                 raise _misplaced(output, wanted, bad, name)
         elements += int(decided.sum())
     return Tally(elements)
+
+
+def _reads_the_plant(observation: Observation) -> bool:
+    case = observation.notes.get("case")
+    if case is None or case.label != "unread":
+        return False
+    floats = [v.value for v in observation.values if v is not None and v.error is not None]
+    return not all(np.isfinite(value).all() for value in floats)
 
 
 def _misplaced(output: Output, wanted: np.ndarray, bad: np.ndarray, name: str) -> Violation:

@@ -1,0 +1,175 @@
+"""The law of gradients: a backward function against the oracle's forward mode."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from trivet.oracles._accept import accept
+from trivet.oracles._errors import OracleError
+from trivet.oracles._evaluate import Value
+from trivet.oracles._gradient import gradient
+from trivet.properties._arrays import copies_of, exact, numpy_of
+from trivet.properties._laws import Tally, standard
+from trivet.properties._laws._memory import of_fault
+from trivet.properties._laws._values import outside
+from trivet.properties._observe import Observation, Output, known_arrays
+from trivet.properties._tensors import stored_tensor
+from trivet.properties._verdict import NotJudgedError, NotPromisedError, Violation
+from trivet.simulator.executors import Run
+
+# A direction of forward mode costs a run of the oracle: whole gradients where they are small,
+# this many elements of each argument where they are not.
+_WHOLE = 256
+_CHOSEN = 12
+
+Gradients = Mapping[str, torch.Tensor | None]
+
+
+@standard("reruns", share=0.25)
+def gradients_match(observation: Observation, dtype: str) -> Tally:
+    """Every gradient lies in the interval of the oracle's forward mode, for drawn cotangents.
+
+    Cotangents are by turns normal, all ones and a single one; the bound covers every order in
+    which a backward pass may accumulate its paths. Kinks are undecided and counted.
+    """
+    backward = observation.contract.backward
+    if backward is None:
+        raise NotPromisedError("the contract has no backward")
+    cotangents = _cotangents(observation, dtype)
+    found, run = _called(observation, backward, cotangents)
+    for fault in run.faults:
+        raise of_fault(fault)
+    elements = undecided = 0
+    margin = 0.0
+    for name, actual, value in _judged(observation, found, cotangents):
+        output = Output(f"gradient of {name}", torch.empty(0), actual)
+        judged = accept(actual, value)
+        if not (judged.ok | judged.undecided).all():
+            raise outside(output, value, judged, what="forward mode")
+        elements += actual.size
+        undecided += int(judged.undecided.sum())
+        margin = max([margin, *judged.ratio[~judged.undecided].ravel().tolist()])
+    return Tally(elements, undecided, margin)
+
+
+def _cotangents(observation: Observation, dtype: str) -> list[torch.Tensor | None]:
+    """Draw a cotangent for every float output, in the output's dtype and shape."""
+    number = int(observation.notes.get("example", 0))
+    generator = np.random.default_rng(number)
+    drawn: list[torch.Tensor | None] = []
+    for output in observation.outputs:
+        if output is None or not output.tensor.is_floating_point():
+            drawn.append(None)
+            continue
+        shape = output.actual.shape
+        kind = (number // 4) % 3
+        values = np.ones(shape) if kind == 1 else generator.standard_normal(shape)
+        if kind == 2 and values.size:
+            values = np.zeros(shape)
+            values.reshape(-1)[int(generator.integers(values.size))] = 1.0
+        drawn.append(stored_tensor(values, str(output.tensor.dtype).removeprefix("torch.")))
+    return drawn
+
+
+def _called(
+    observation: Observation,
+    backward: Callable[..., Any] | str,
+    cotangents: list[torch.Tensor | None],
+) -> tuple[Gradients, Run]:
+    """Call the backward function, or autograd through the kernel, on the executor."""
+    returned: dict[str, torch.Tensor | None] = {}
+
+    def call(**arguments: Any) -> None:
+        if backward == "autograd":
+            returned.update(_autograd(observation, cotangents, arguments))
+            return
+        assert callable(backward)
+        given = [g.clone() for g in cotangents if g is not None]
+        found = backward(*given, **arguments)
+        if not isinstance(found, Mapping):
+            raise TypeError(
+                f"backward returned {type(found).__name__}, expected {{argument: gradient}}"
+            )
+        returned.update(found)
+
+    run = observation.executor.variant().run(call, copies_of(observation.inputs.tensors))
+    if run.failed is not None:
+        raise NotJudgedError(f"backward failed: {run.failed.text}")
+    if run.error is not None:
+        raise Violation(f"backward raised {type(run.error).__name__}: {run.error}")
+    return returned, run
+
+
+def _autograd(
+    observation: Observation, cotangents: list[torch.Tensor | None], arguments: dict[str, Any]
+) -> Gradients:
+    """Differentiate the kernel by torch's autograd, as its user does."""
+    leaves = {
+        name: value.requires_grad_()
+        for name, value in arguments.items()
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+    }
+    result = observation.contract.kernel(**arguments)
+    outputs = list(result) if isinstance(result, tuple | list) else [result]
+    pairs = [
+        (output, g)
+        for output, g in zip(outputs, cotangents, strict=False)
+        if g is not None and isinstance(output, torch.Tensor) and output.requires_grad
+    ]
+    found = torch.autograd.grad(
+        [output for output, _ in pairs],
+        list(leaves.values()),
+        [g for _, g in pairs],
+        allow_unused=True,
+    )
+    return dict(zip(leaves, found, strict=True))
+
+
+def _judged(
+    observation: Observation, found: Gradients, cotangents: list[torch.Tensor | None]
+) -> list[tuple[str, NDArray[Any], Value]]:
+    """Return, for every gradient, its chosen elements and the oracle's values of them."""
+    arrays = known_arrays(observation.inputs)
+    names = [name for name, value in found.items() if value is not None]
+    for name in names:
+        _same_shape(name, found[name], arrays)
+    chosen = {name: _elements(arrays[name].size) for name in names}
+    weights = [None if g is None else exact(numpy_of(g)) for g in cotangents]
+    try:
+        values = gradient(
+            observation.contract.oracles[0],
+            arrays,
+            names,
+            weights,
+            precision=observation.contract.precision,
+            elements=chosen,
+        )
+    except OracleError as error:
+        raise NotJudgedError(str(error)) from error
+    flat = {
+        name: numpy_of(tensor).reshape(-1) for name, tensor in found.items() if tensor is not None
+    }
+    return [
+        (name, flat[name][chosen[name]], value) for name, value in zip(names, values, strict=True)
+    ]
+
+
+def _same_shape(name: str, gradient: torch.Tensor | None, arrays: Mapping[str, Any]) -> None:
+    wanted = np.shape(arrays.get(name)) if name in arrays else None
+    if gradient is None or wanted == tuple(gradient.shape):
+        return
+    if wanted is None:
+        raise Violation(f"backward returned a gradient of {name}, which is no argument", key=name)
+    got = tuple(gradient.shape)
+    raise Violation(f"the gradient of {name} has shape {got}, the argument {wanted}", key=name)
+
+
+def _elements(size: int) -> NDArray[np.int64]:
+    if size <= _WHOLE:
+        return np.arange(size)
+    spread = np.linspace(0, size - 1, _CHOSEN // 2).astype(np.int64)
+    drawn = np.random.default_rng(size).integers(0, size, _CHOSEN // 2)
+    return np.unique(np.concatenate([spread, drawn]))
