@@ -23,11 +23,18 @@ def _number(tape: Tape, value: Any) -> Bounded:
 
 # Elementwise ------------------------------------------------------------------------------------
 
+
+def _widened(partial: Bounded, roundings: float) -> Bounded:
+    """A partial that may also be computed from the result, as expm1(x) + 1 for exp(x)."""
+    own = roundings * partial.context.unit * (1.0 + np.abs(partial.value))
+    return Bounded(partial.context, partial.value, partial.error + own)
+
+
 # Each partial takes the argument and the result, both bounded.
 _PARTIALS: dict[str, Rule] = {
     "exp": lambda x, y: y,
     "exp2": lambda x, y: y * math.log(2),
-    "expm1": lambda x, y: apply("exp", x),
+    "expm1": lambda x, y: _widened(apply("exp", x), 2.0),
     "log": lambda x, y: 1.0 / x,
     "log2": lambda x, y: 1.0 / (x * math.log(2)),
     "log10": lambda x, y: 1.0 / (x * math.log(10)),
