@@ -41,7 +41,7 @@ class FaultJudge:
         from trivet.faults._judge import judge_fault
 
         if not self.found:
-            self.found = collect(self.names)
+            self.found = collect_with_faults(self.names)
         note("running")
         found = self.found[attempt.contract]
         verdict = judge_fault(found, found.contract.faults[attempt.fault], self.seed)
@@ -56,7 +56,7 @@ def run_faults(
     Returns the document and the laws of these contracts that no fault turned red. Raises
     CannotJudgeError where there is no fault at all: an audit of nothing proves nothing.
     """
-    found = collect(names)
+    found = collect_with_faults(names)
     attempts = _attempts(found)
     if not attempts:
         raise CannotJudgeError(
@@ -79,6 +79,18 @@ def run_faults(
     unproved = laws - {law for fault in faults for law in fault["red"]}
     about = environment(executor="simulator", profile=settings.profile, seed=settings.seed)
     return audit_document(about, faults), unproved
+
+
+def collect_with_faults(names: Sequence[str]) -> "list[Found]":
+    """Return the contracts that ``names`` stand for, with the faults of shipped families.
+
+    Those stand in modules of their own, which a gate has no need to load. Raises as ``collect``.
+    """
+    found = collect(names)
+    from trivet.faults._collect import plant_faults
+
+    plant_faults(found)
+    return found
 
 
 def _attempts(found: "Sequence[Found]") -> list[Attempt]:

@@ -143,20 +143,20 @@ def audit(
 def list_contracts(names: Names = None) -> None:
     """List contracts: name, dtypes, laws, faults and where they stand."""
     _require()
-    from trivet.ci.gate import collect
+    from trivet.ci.audit import collect_with_faults
     from trivet.ci.report import print_contracts
 
-    print_contracts(collect(names or ()), _console())
+    print_contracts(collect_with_faults(names or ()), _console())
 
 
 @app.command()
 def show(name: Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP)]) -> None:
     """Print one contract's whole case as a page."""
     _require()
-    from trivet.ci.gate import collect
+    from trivet.ci.audit import collect_with_faults
     from trivet.ci.show import page
 
-    print("\n\n".join(page(found) for found in collect([name])))
+    print("\n\n".join(page(found) for found in collect_with_faults([name])))
 
 
 @app.command()

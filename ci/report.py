@@ -73,7 +73,8 @@ def _red(fault: Document) -> str:
     """The expected laws that turned red, and how many others did."""
     wanted = [law for law in fault["red"] if law in fault["expected"]]
     others = len(fault["red"]) - len(wanted)
-    return ", ".join([*wanted, f"{others} more"] if others else wanted)
+    named = ["as expected"] if set(wanted) == set(fault["expected"]) else wanted
+    return ", ".join([*named, f"{others} more"] if others else named)
 
 
 def print_contracts(found: "Iterable[Found]", console: Console) -> None:

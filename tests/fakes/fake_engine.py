@@ -138,6 +138,7 @@ def install() -> None:
             "UnknownNameError": UnknownNameError,
             "UnreadableFileError": UnknownNameError,
         },
+        "trivet.faults._collect": {"plant_faults": lambda found: None},
         "trivet.faults._judge": {"judge_fault": judge_fault, "FaultVerdict": verdict},
     }
     for name, contents in fakes.items():
