@@ -64,7 +64,8 @@ _between("fmin", np.fmin, min)
 @rule("clip")
 def clip(number: Any, low: Any = None, high: Any = None, **bounds: Any) -> Any:
     """x limited to [low, high]; either may be None."""
-    low, high = bounds.get("min", low), bounds.get("max", high)
+    low = bounds.get("min", bounds.get("a_min", low))
+    high = bounds.get("max", bounds.get("a_max", high))
     if low is not None:
         number = apply("maximum", number, low)
     return number if high is None else apply("minimum", number, high)

@@ -238,7 +238,8 @@ _extremum("fmin", "less")
 @dual_rule("clip")
 def clip(x: Any, low: Any = None, high: Any = None, **bounds: Any) -> Any:
     """x limited to [low, high]."""
-    low, high = bounds.get("min", low), bounds.get("max", high)
+    low = bounds.get("min", bounds.get("a_min", low))
+    high = bounds.get("max", bounds.get("a_max", high))
     if low is not None:
         x = apply("maximum", x, low)
     return x if high is None else apply("minimum", x, high)

@@ -43,6 +43,7 @@ REFERENCES = {
     "counting": lambda x: (np.count_nonzero(x), np.any(x > 0), np.all(x > 0, axis=1)),
     "scalars": lambda x: (max(x[0, 0], x[0, 1]), math.sqrt(abs(x[0, 0])), x.shape[0] * x),
     "made here": lambda x: (np.zeros((4, 6)) + x, np.arange(6) * x, np.eye(4) @ x),
+    "limits": lambda x: (np.clip(x, a_min=0, a_max=1), np.clip(x, None, 0.5), np.max(x, initial=0)),
     "rounding": lambda x: (np.floor(x), np.round(x, 1), np.sign(x), x // 0.5),
     "triangles": lambda x: (np.tril(x), np.triu(x), np.diag(x[:, :4]), np.diff(x, axis=1)),
     "helper": lambda x: _helper(x),
