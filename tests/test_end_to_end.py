@@ -76,3 +76,20 @@ def test_the_page_of_an_example(case: Path) -> None:
     assert "  M  Sizes(lo=0, hi=40)\n" in page
     assert "  stays_in_bounds\n    No program loads or stores outside the view" in page
     assert "  mask_off_by_one, red at stays_in_bounds\n    The mask lets one column" in page
+
+
+@pytest.mark.night
+def test_spawned_workers_collect_the_contracts_again(case: Path) -> None:
+    script = case.with_name("spawning.py")
+    script.write_text(
+        "import trivet.ci.gate as gate\n"
+        "from trivet.ci.progress import Progress\n"
+        "gate.start_method = lambda: 'spawn'\n"
+        "if __name__ == '__main__':\n"
+        "    done = gate.run_gates(['case.py'], gate.Settings(workers=2), Progress())\n"
+        "    print(done['verdict'])\n"
+    )
+    command = [sys.executable, script.name]
+    done = subprocess.run(command, cwd=case.parent, capture_output=True, text=True, check=False)
+
+    assert done.stdout == "green\n", done.stderr
