@@ -1,5 +1,6 @@
 """The law of gradients: a backward function against the oracle's forward mode."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,10 +21,10 @@ from trivet.properties._tensors import stored_tensor
 from trivet.properties._verdict import NotJudgedError, NotPromisedError, Violation
 from trivet.simulator.executors import Run
 
-# A direction of forward mode costs a run of the oracle: whole gradients where they are small,
-# this many elements of each argument where they are not.
-_WHOLE = 256
-_CHOSEN = 12
+# One direction of forward mode costs a run of the oracle on tangents as large as its arguments:
+# whole gradients where this product is small, elements spread over each argument where it is not.
+_WORK = 2**21
+_CHOSEN = 16
 
 Gradients = Mapping[str, torch.Tensor | None]
 
@@ -88,7 +89,7 @@ def _called(
             return
         assert callable(backward)
         given = [g.clone() for g in cotangents if g is not None]
-        found = backward(*given, **arguments)
+        found = backward(*given, **_taken(backward, arguments))
         if not isinstance(found, Mapping):
             raise TypeError(
                 f"backward returned {type(found).__name__}, expected {{argument: gradient}}"
@@ -101,6 +102,14 @@ def _called(
     if run.error is not None:
         raise Violation(f"backward raised {type(run.error).__name__}: {run.error}")
     return returned, run
+
+
+def _taken(backward: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments that a backward function has parameters for."""
+    parameters = inspect.signature(backward).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return arguments
+    return {name: value for name, value in arguments.items() if name in parameters}
 
 
 def _autograd(
@@ -136,7 +145,10 @@ def _judged(
     names = [name for name, value in found.items() if value is not None]
     for name in names:
         _same_shape(name, found[name], arrays)
-    chosen = {name: _elements(arrays[name].size) for name in names}
+    sizes = {name: int(np.size(arrays[name])) for name in names}
+    directions = _WORK // max(1, sum(sizes.values()) * len(sizes))
+    number = int(observation.notes.get("example", 0))
+    chosen = {name: _elements(size, directions, number) for name, size in sizes.items()}
     weights = [None if g is None else exact(numpy_of(g)) for g in cotangents]
     try:
         values = gradient(
@@ -167,9 +179,13 @@ def _same_shape(name: str, gradient: torch.Tensor | None, arrays: Mapping[str, A
     raise Violation(f"the gradient of {name} has shape {got}, the argument {wanted}", key=name)
 
 
-def _elements(size: int) -> NDArray[np.int64]:
-    if size <= _WHOLE:
+def _elements(size: int, directions: int, seed: int) -> NDArray[np.int64]:
+    """Return the flat indices to judge: all if there are directions enough, else some, the ends
+    among them where there are two."""
+    if size <= directions:
         return np.arange(size)
-    spread = np.linspace(0, size - 1, _CHOSEN // 2).astype(np.int64)
-    drawn = np.random.default_rng(size).integers(0, size, _CHOSEN // 2)
-    return np.unique(np.concatenate([spread, drawn]))
+    count = min(max(directions, 1), _CHOSEN)
+    drawn = np.random.default_rng(seed).integers(0, size, count)
+    if count > 1:
+        drawn[:2] = 0, size - 1
+    return np.unique(drawn)

@@ -117,6 +117,9 @@ def logic_matches(observation: Observation, dtype: str) -> Tally:
     (magic constants, bit casts, quantisation) and matches_oracle decides.
     """
     elements = 0
+    if observation.run.shadow_rounded:
+        where = observation.run.shadow_rounded
+        raise NotPromisedError(f"the host computes with a rounded number, at {where}")
     for output, value in pairs(observation, dtype):
         shadow = observation.run.shadow_of(output.tensor)
         if shadow is None or value.error is None:
