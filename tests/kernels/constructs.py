@@ -113,11 +113,18 @@ def shapes(x, out, BLOCK: tl.constexpr):
     pairs = tl.reshape(value, (BLOCK // 2, 2))
     even, odd = tl.split(pairs)
     swapped = tl.reshape(tl.join(odd, even), (BLOCK,))
-    flipped = tl.flip(swapped)
-    twice = tl.reshape(tl.cat(flipped, flipped), (2, BLOCK))
-    turned = tl.trans(twice)
+    flipped = tl.flip(swapped, 0)
+    twice = tl.trans(tl.join(flipped, flipped * 2))
     picked = tl.gather(value, (place * 3) % BLOCK, 0)
-    tl.store(out + tl.program_id(0) * BLOCK + place, tl.sum(turned, 1) + picked * 100)
+    tl.store(out + tl.program_id(0) * BLOCK + place, tl.sum(twice, 0) + picked * 100)
+
+
+@triton.jit
+def concatenated(x, out, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + place)
+    row = out + tl.program_id(0) * 2 * BLOCK
+    tl.store(row + tl.arange(0, 2 * BLOCK), tl.cat(value, -value))
 
 
 @triton.jit

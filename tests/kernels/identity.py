@@ -78,7 +78,8 @@ def integers(x, y, out, n, BLOCK: tl.constexpr):
     inside = place < n
     a = tl.load(x + place, mask=inside, other=1)
     b = tl.load(y + place, mask=inside, other=1)
-    mixed = (a // b) * 3 + a % b - (a >> 3) + (b << 2) + (a & b) * (a ^ b) + tl.umulhi(a, b)
+    high = tl.umulhi(a.to(tl.uint32), b.to(tl.uint32)).to(tl.int32)
+    mixed = (a // b) * 3 + a % b - (a >> 3) + (b << 2) + (a & b) * (a ^ b) + high
     total = tl.cumsum(mixed, 0) + tl.max(a, 0) - tl.sum(b, 0)
     tl.store(out + place, total, mask=inside)
 
