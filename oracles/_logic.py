@@ -15,6 +15,13 @@ _UNIT = 2.0**-24
 _SLACK = 2.0**-46
 
 
+def logic_room(value: Value) -> Array:
+    """How far the shadow of an output may lie from the oracle's value; 0 where undecided."""
+    error = np.zeros(np.shape(value.value)) if value.error is None else value.error
+    known = np.where(np.isfinite(error), error, 0.0)
+    return known * (_LOGIC / _UNIT) + _SLACK * np.abs(np.asarray(value.value, np.float64))
+
+
 def accept_logic(shadow: Array, value: Value) -> Acceptance:
     """Judge ``shadow``, float64 of the output's shape, against 1e-9 of the oracle's condition.
 
@@ -24,7 +31,7 @@ def accept_logic(shadow: Array, value: Value) -> Acceptance:
     error = np.zeros(centre.shape) if value.error is None else value.error
     undecided = ~np.isfinite(error)
     with np.errstate(all="ignore"):
-        room = np.where(undecided, 0.0, error) * (_LOGIC / _UNIT) + _SLACK * np.abs(centre)
+        room = logic_room(value)
         distance = np.abs(shadow - centre)
         same = (shadow == centre) | (np.isnan(shadow) & np.isnan(centre))
         ok = same | (distance <= room) | undecided

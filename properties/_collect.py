@@ -47,18 +47,19 @@ def find(names: Sequence[str] = ()) -> list[Found]:
     pyproject.toml here. Raises UnknownNameError and UnreadableFileError.
     """
     if not names:
-        found = [*shipped(), *(f for path in _configured() for f in in_path(Path(path)))]
+        found = [*shipped(), *configured()]
     else:
         found = [f for name in names for f in _named(name)]
     return list({f.source: f for f in found}.values())
 
 
-def _configured() -> list[str]:
+def configured() -> list[Found]:
+    """Return the contracts of the paths in ``[tool.trivet]`` of the pyproject.toml here."""
     project = Path("pyproject.toml")
     if not project.exists():
         return []
     settings = tomllib.loads(project.read_text()).get("tool", {}).get("trivet", {})
-    return list(settings.get("paths", []))
+    return [found for path in settings.get("paths", []) for found in in_path(Path(path))]
 
 
 def _named(name: str) -> list[Found]:
@@ -69,7 +70,10 @@ def _named(name: str) -> list[Found]:
     if colon:
         held = _in_existing(Path(file)) if file.endswith(".py") else _in_module(file)
         return _matching(held, variable, name)
-    return _matching(shipped(), name, name)
+    known = shipped()
+    if any(fnmatch.fnmatchcase(f.name, name) for f in known):
+        return _matching(known, name, name)
+    return _matching([*known, *configured()], name, name)
 
 
 def _in_existing(path: Path) -> list[Found]:

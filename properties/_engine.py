@@ -65,7 +65,7 @@ class Session:
     example: int = 0
 
     def __post_init__(self) -> None:
-        self.judges = Judges(self.contract, self.executor, self.laws, self.source)
+        self.judges = Judges(self.contract, self.executor, self.laws, self.source, self.dtype)
         self.generator = Generator(self.contract, self.dtype, self.seed, self.profile)
         self.gates = self.judges.gates
 

@@ -47,6 +47,7 @@ class Gate:
     not_judged: str | None = None
     not_promised: str | None = None
     elsewhere: str | None = None
+    inapplicable: str | None = None
     classes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     @property
@@ -94,6 +95,8 @@ class Gate:
         return self._by_work()
 
     def _by_work(self) -> tuple[State, str | None]:
+        if not self.examples and self.inapplicable and not self.rejected:
+            return "not_promised", self.inapplicable
         if not self.examples:
             text = f"vacuous: no example was judged ({self.rejected} rejected by the kernel)"
             return "red", text

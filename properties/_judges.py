@@ -43,9 +43,11 @@ class Judges:
         executor: str,
         laws: Collection[str] | None = None,
         source: str = "",
+        dtype: str | None = None,
     ) -> None:
         self.contract = contract
         self.executor = executor
+        self.dtype = dtype
         self.source = source
         self.laws = self._chosen(laws)
         self.gates = {name: self._gate(law) for name, law in self.laws.items()}
@@ -63,9 +65,18 @@ class Judges:
         missing = [need for need in law.needs if need not in _ABILITIES[self.executor]]
         if missing:
             gate.elsewhere = f"the {self.executor} cannot judge it: no {', '.join(missing)}"
+        narrow = self._narrow()
+        if self.executor == "interpreter" and narrow:
+            gate.elsewhere = f"the interpreter rounds {narrow} wrongly"
         if law.name in self.contract.removed:
             gate.not_promised = f"removed: {self.contract.removed[law.name]}"
         return gate
+
+    def _narrow(self) -> str | None:
+        """Return the storage type that Triton's interpreter rounds wrongly, if there is one."""
+        dtype = self.dtype or self.contract.dtypes()[0]
+        stored = [self.contract.dtype_of(name, dtype) for name in self.contract.tensors()]
+        return next((t for t in stored if t == "bfloat16" or t.startswith("float8")), None)
 
     def executor_for(self, example: int) -> Executor:
         """Return a fresh executor; autotune configurations take turns over the examples."""
@@ -186,8 +197,8 @@ class Judges:
             gate.not_judged = str(reason)
         except RejectedError:
             gate.rejected += 1
-        except InapplicableError:
-            return
+        except InapplicableError as reason:
+            gate.inapplicable = str(reason)
         except Exception as error:
             gate.not_judged = f"the law crashed: {type(error).__name__}: {error}"
         else:

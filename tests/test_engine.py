@@ -4,8 +4,8 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from tests.tiny import contract_of, doubled, twice
 
-from tests.kernels import contract_of, doubled, twice
 from trivet import Tensor, sizes
 from trivet.properties._engine import judge
 

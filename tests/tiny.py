@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from trivet import Contract, Tensor, reals, sizes
+from trivet import Contract, Tensor, sizes
 
 
 @triton.jit
@@ -28,7 +28,3 @@ def twice(x):
 def contract_of(kernel, oracle=twice, **fields):
     fields = {"dims": {"N": sizes(0, 100)}, "args": {"x": Tensor("N")}, **fields}
     return Contract(kernel=kernel, oracles=[oracle], **fields)
-
-
-def wide(x):
-    return Tensor("N", domain=reals(-x, x))
