@@ -113,6 +113,14 @@ def test_stores_initialise():
     assert not written[32:].any()
 
 
+def test_an_update_reads_and_an_exchange_does_not():
+    for kernel, wanted in ((faulty.atomic_sum, ["uninitialised"]), (faulty.exchange, [])):
+        written = np.zeros(1, bool)
+        total = runner.argument("total", zeros(1), initialised=written)
+        assert kinds(run(kernel, 3, {"total": total})) == wanted
+        assert written.all()
+
+
 @pytest.mark.parametrize("chunk", [None, 1, 3])
 def test_read_modify_write_shared_by_programs(chunk):
     report = run(faulty.shared_counter, 8, {"out": zeros(4)}, {"SLOTS": 4}, chunk=chunk)

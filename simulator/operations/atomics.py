@@ -81,6 +81,8 @@ class _Atomic:
         self.used = compiler.is_used(operation)
         self.synchronises = self.access.rank == 0
         self._acquires = self.used and bool(_ACQUIRE & set(operation.words))
+        overwrites = operation.name == "tt.atomic_store" or operation.words[:1] == ["exch"]
+        self._reads = self.used or not overwrites
         self._releases = bool(_RELEASE & set(operation.words))
 
     def lanes(
@@ -101,6 +103,8 @@ class _Atomic:
         if launch.sanitize:
             keys = live.select(key_column(self.access, chunk))
             self._watch(chunk, view, live, keys)
+        if writes and view.argument.allocation.initialised is not None:
+            view.argument.allocation.initialised[live.places] = True
         return live
 
     def _watch(self, chunk: Chunk, view: View, live: Lanes, keys: np.ndarray) -> None:
@@ -108,11 +112,10 @@ class _Atomic:
         initialised = view.argument.allocation.initialised
         if initialised is not None:
             missing = np.flatnonzero(~initialised[live.places])
-            if missing.size:
+            if missing.size and self._reads:
                 offset = int(live.places[missing[0]]) - view.argument.offset
                 key = int(keys[missing[0]])
                 sanitizer.report("uninitialised", view, offset, key, 0, missing.size)
-            initialised[live.places] = True
         sanitizer.update(view, live.places, keys)
 
     def _order(self, chunk: Chunk, view: View, place: int) -> None:
@@ -158,7 +161,8 @@ class _Update:
             return _nothing(access)
         allocation = chunk.launch.views[number].argument.allocation
         data, chosen = allocation.data, access.move(live.select, value)
-        if not atomic.used and self._ufunc is not None and data.dtype == chosen.dtype:
+        same = isinstance(chosen, np.ndarray) and data.dtype == chosen.dtype
+        if same and self._ufunc is not None and not atomic.used:
             self._ufunc.at(data, live.places, chosen)
             return None
         old = self._in_turns(data, live, chosen, allocation.element)

@@ -180,3 +180,13 @@ def last_column(x, columns, BLOCK: tl.constexpr, WIDE: tl.constexpr):
         row = row.to(tl.int64)
     place = row * columns + columns - BLOCK + tl.arange(0, BLOCK)
     tl.store(x + place, tl.load(x + place) + 1.0)
+
+
+@triton.jit
+def atomic_sum(total):
+    tl.atomic_add(total, 1.0)
+
+
+@triton.jit
+def exchange(total):
+    tl.atomic_xchg(total, 1.0)
