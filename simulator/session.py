@@ -154,6 +154,7 @@ class Session:
         self, call: Call, lowered: Lowered, arithmetic: str, given: list[Given], settings: Settings
     ) -> Report:
         try:
+            settings = replace(settings, warps=call.launch.num_warps)
             return _machine(lowered, arithmetic).launch(call.launch.grid, given, settings)
         except Exception as error:
             return Report(faults=[_broken(call.launch, error)])
@@ -197,7 +198,7 @@ class _Memory:
         return Argument(
             name=name,
             allocation=self._made[key],
-            offset=tensor.storage_offset(),
+            offset=int(tensor.storage_offset()),
             shape=tuple(tensor.shape),
             strides=tuple(tensor.stride()),
             read_only=address in self.session.read_only,
