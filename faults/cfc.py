@@ -128,9 +128,10 @@ def gradients_added_to_a_buffer_that_was_not_cleared(
     W_rec: torch.Tensor,
     b: torch.Tensor,
     tau: torch.Tensor,
+    **blocks: int,
 ) -> dict[str, torch.Tensor]:
     """The buffers of a shape were kept between calls and added to; the first call is right."""
-    found = step_backward(g, x, h, dt, W_in, W_rec, b, tau)
+    found = step_backward(g, x, h, dt, W_in, W_rec, b, tau, **blocks)
     shapes = tuple(gradient.shape for gradient in found.values())
     sums = _kept.setdefault(shapes, {name: torch.zeros_like(each) for name, each in found.items()})
     for name, gradient in found.items():

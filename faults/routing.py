@@ -30,7 +30,11 @@ WEIGHTS = "trivet.impl.routing.weights"
     expects=("each_channel_lies_in_its_own_buckets_range", "matches_oracle"), number=1
 )
 def tau_regrouped_while_bucket_of_is_by_channel(
-    tau: torch.Tensor, bucket_of: torch.Tensor, lo: torch.Tensor, hi: torch.Tensor
+    tau: torch.Tensor,
+    bucket_of: torch.Tensor,
+    lo: torch.Tensor,
+    hi: torch.Tensor,
+    block_channels: int = 128,
 ) -> torch.Tensor:
     """Tau was sorted by bucket, bucket_of was not: channels were clamped to strangers' ranges.
 
@@ -39,7 +43,7 @@ def tau_regrouped_while_bucket_of_is_by_channel(
     """
     order = torch.argsort(bucket_of, stable=True)
     clamped = torch.empty_like(tau)
-    clamped[order] = tau_clamp(tau[order], bucket_of, lo, hi)
+    clamped[order] = tau_clamp(tau[order], bucket_of, lo, hi, block_channels=block_channels)
     return clamped
 
 

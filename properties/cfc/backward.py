@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from trivet import Contract, Tensor, sizes
+from trivet import Choice, Contract, Tensor, sizes
 from trivet.impl import cfc as kernels
 from trivet.oracles import cfc as oracles
 from trivet.properties._expect import near, same_bits
@@ -13,6 +13,7 @@ from trivet.properties.cfc.inputs import (
     ARGS,
     BAD_CELL,
     BAD_TABLE,
+    BLOCKS,
     CELL,
     SLOTS,
     STATE,
@@ -24,8 +25,9 @@ from trivet.properties.cfc.inputs import (
     shuffled,
 )
 
-# Up to 13 rows are four parts of the batch, so that the second stage of its sum has an order.
+# Up to 13 rows are four parts of the batch, or 13, so that the second stage has an order.
 SUMMED = CELL | {"B": sizes(0, 13)}
+PARTS = Choice(16, 3, 1)
 GRADIENTS = {
     "dx": Tensor("B D"),
     "dh": Tensor("B H"),
@@ -52,7 +54,7 @@ cfc_step_backward = Contract(
     kernel=kernels.step_backward,
     oracles=[oracles.step_backward, oracles.step_backward_scalar],
     dims=SUMMED,
-    args={"g": STATE, **ARGS},
+    args={"g": STATE, **ARGS, **BLOCKS, "parts": PARTS},
     outputs=GRADIENTS,
     raises=BAD_GRADIENT + BAD_CELL,
 )
@@ -61,7 +63,7 @@ cfc_step_per_branch_backward = Contract(
     kernel=kernels.step_per_branch_backward,
     oracles=[oracles.step_per_branch_backward, oracles.step_per_branch_backward_scalar],
     dims=SUMMED | TABLE,
-    args={"g": STATE, **ARGS, "table": SLOTS},
+    args={"g": STATE, **ARGS, "table": SLOTS, **BLOCKS, "parts": PARTS},
     outputs=GRADIENTS,
     raises=BAD_GRADIENT + BAD_CELL + BAD_TABLE,
 )

@@ -13,6 +13,7 @@ from trivet.properties.cfc.inputs import (
     ARGS,
     BAD_CELL,
     BAD_TABLE,
+    BLOCKS,
     CELL,
     SLOTS,
     STATE,
@@ -31,7 +32,7 @@ cfc_step = Contract(
     kernel=kernels.step,
     oracles=[oracles.step, oracles.step_scalar],
     dims=CELL,
-    args=ARGS,
+    args={**ARGS, **BLOCKS},
     outputs={"h_next": STATE},
     backward=kernels.step_backward,
     raises=BAD_CELL,
@@ -123,8 +124,12 @@ cfc_step_per_branch = Contract(
     kernel=kernels.step_per_branch,
     oracles=[oracles.step_per_branch, oracles.step_per_branch_scalar],
     dims=CELL | TABLE,
-    args=ARGS
-    | {"table": SLOTS, "out": Tensor("B H", domain=reals(-4, 4), role="inout", unread=ANY)},
+    args={
+        **ARGS,
+        "table": SLOTS,
+        "out": Tensor("B H", domain=reals(-4, 4), role="inout", unread=ANY),
+        **BLOCKS,
+    },
     backward=kernels.step_per_branch_backward,
     raises=(
         *BAD_CELL,

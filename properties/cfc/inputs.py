@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trivet import Precision, Tensor, log_uniform, partition, reals, sizes
+from trivet import Choice, Precision, Tensor, log_uniform, partition, reals, sizes
 from trivet.impl.routing import RoutingRecord
 from trivet.oracles._evaluate import evaluate
 from trivet.properties.routing.inputs import BadCase, bad_tau, with_odd_rows_reversed, zero_record
@@ -28,6 +28,12 @@ ARGS = {
     "W_rec": Tensor("H H", domain=WEIGHTS),
     "b": Tensor("H", domain=reals(-2, 2)),
     "tau": Tensor("H", domain=log_uniform(1e-3, 1e4)),
+}
+# The first of each is the kernels' own choice; block_k alone sets the order of the sums.
+BLOCKS = {
+    "block_rows": Choice(4, 1),
+    "block_channels": Choice(16, 32),
+    "block_k": Choice(64, 16),
 }
 # The bare kernels accept any table of disjoint entries: channels in none, slots left out anywhere.
 SLOTS = Tensor(

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from trivet import Contract, Tensor, permutation, sizes
+from trivet import Choice, Contract, Tensor, permutation, sizes
 from trivet.impl import routing as kernels
 from trivet.oracles import routing as oracles
 from trivet.properties._assignments import assignment
@@ -13,6 +13,7 @@ from trivet.properties._expect import at_most, same_values
 from trivet.properties.routing.inputs import (
     BAD_OWNERS,
     BAD_TAU,
+    BLOCK,
     BUCKETS,
     CHANNELS,
     INDICES,
@@ -28,7 +29,11 @@ routing_tau_sort = Contract(
     kernel=kernels.tau_sort,
     oracles=[oracles.tau_sort, oracles.tau_sort_scalar],
     dims=CHANNELS,
-    args={"tau": SECONDS},
+    args={
+        "tau": SECONDS,
+        "block_channels": Choice(8, 64),
+        "block_others": Choice(128, 32),
+    },
     outputs={"order": Tensor("H", dtypes=INDICES)},
     raises=BAD_TAU + MISSHAPEN_TAU,
 )
@@ -69,7 +74,10 @@ routing_bucket_assign = Contract(
     kernel=kernels.bucket_assign,
     oracles=[oracles.bucket_assign, oracles.bucket_assign_scalar],
     dims=CHANNELS | BUCKETS,
-    args={"order": Tensor("H", dtypes=INDICES, domain=permutation())},
+    args={
+        "order": Tensor("H", dtypes=INDICES, domain=permutation()),
+        "block_channels": BLOCK,
+    },
     outputs={
         "bucket_of": Tensor("H", dtypes=INDICES),
         "size": Tensor("N", dtypes=INDICES),
@@ -107,7 +115,10 @@ routing_channels_in_bucket = Contract(
     kernel=kernels.channels_in_bucket,
     oracles=[oracles.channels_in_bucket, oracles.channels_in_bucket_scalar],
     dims=CHANNELS | BUCKETS | {"M": sizes("(H+N-1)//N", "H+3", production=28)},
-    args={"bucket_of": Tensor("H", dtypes=INDICES, domain=assignment("N", "M"))},
+    args={
+        "bucket_of": Tensor("H", dtypes=INDICES, domain=assignment("N", "M")),
+        "block_channels": BLOCK,
+    },
     outputs={"table": Tensor("N M", dtypes=INDICES)},
     raises=(
         (ValueError, "bucket 0", bucket_over_its_capacity),

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trivet import Tensor, integers, log_uniform, sizes
+from trivet import Choice, Tensor, integers, log_uniform, sizes
 from trivet.impl.routing import RoutingRecord
 
 Array = NDArray[Any]
@@ -20,6 +20,9 @@ SECONDS = Tensor("H", domain=log_uniform(1e-15, 1e15))
 OWNERS = Tensor("H", dtypes=("int32",), domain=integers(0, "N-1", sentinel=-1))
 PER_BUCKET = Tensor("N")
 INDICES = ("int32",)
+# The first of each is the kernel's own choice; the others cut the work more finely.
+BLOCK = Choice(128, 32)
+FEW = Choice(128, 4)
 
 
 def _third_is_empty(empty_value: float) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from trivet import Contract, Scalar, Tensor, reals
+from trivet import Choice, Contract, Scalar, Tensor, reals
 from trivet.impl import routing as kernels
 from trivet.oracles import routing as oracles
 from trivet.properties._assignments import assignment
@@ -13,8 +13,10 @@ from trivet.properties._expect import at_most, same_bits
 from trivet.properties.routing.inputs import (
     BAD_OWNERS,
     BAD_TAU,
+    BLOCK,
     BUCKETS,
     CHANNELS,
+    FEW,
     INDICES,
     LOWER,
     MISSHAPEN_TAU,
@@ -33,7 +35,12 @@ routing_bucket_iqr = Contract(
     kernel=kernels.bucket_iqr,
     oracles=[oracles.bucket_iqr, oracles.bucket_iqr_scalar],
     dims=CHANNELS | BUCKETS,
-    args={"tau": SECONDS, "bucket_of": OWNERS},
+    args={
+        "tau": SECONDS,
+        "bucket_of": OWNERS,
+        "block_channels": Choice(8, 32),
+        "block_others": Choice(128, 32),
+    },
     outputs={"q1": PER_BUCKET, "q3": PER_BUCKET},
     raises=(
         (ValueError, "bucket_of", bucket_beyond_the_last),
@@ -79,7 +86,7 @@ routing_iqr_widen = Contract(
     kernel=kernels.iqr_widen,
     oracles=[oracles.iqr_widen, oracles.iqr_widen_scalar],
     dims=BUCKETS,
-    args={"q1": LOWER, "q3": UPPER},
+    args={"q1": LOWER, "q3": UPPER, "block": FEW},
     outputs={"lo": PER_BUCKET, "hi": PER_BUCKET},
     raises=(
         (ValueError, "q1", {"q1": floats(2.0), "q3": floats(1.0)}),
@@ -124,7 +131,7 @@ routing_iqr_double_widen = Contract(
     kernel=kernels.iqr_double_widen,
     oracles=[oracles.iqr_double_widen, oracles.iqr_double_widen_scalar],
     dims=BUCKETS,
-    args={"lo": LOWER, "hi": UPPER, "k": Scalar(int, 0, "N-1")},
+    args={"lo": LOWER, "hi": UPPER, "k": Scalar(int, 0, "N-1"), "block": FEW},
     outputs={"new_lo": PER_BUCKET, "new_hi": PER_BUCKET},
     raises=(
         (ValueError, "k", bucket_number_too_large),
@@ -164,6 +171,7 @@ routing_tau_clamp = Contract(
         "bucket_of": Tensor("H", dtypes=INDICES, domain=assignment("N", "H")),
         "lo": LOWER,
         "hi": UPPER,
+        "block_channels": BLOCK,
     },
     outputs={"clamped": Tensor("H")},
     raises=(

@@ -11,6 +11,7 @@ from trivet.oracles import routing as oracles
 from trivet.properties._expect import same_bits
 from trivet.properties.routing.inputs import (
     BAD_OWNERS,
+    BLOCK,
     BUCKETS,
     CHANNELS,
     INDICES,
@@ -57,6 +58,7 @@ routing_heads_compact = Contract(
             dtypes=INDICES,
             domain=partition("H", total=False).map(with_odd_rows_reversed),
         ),
+        "block_slots": BLOCK,
     },
     outputs={"w_compact": Tensor("H"), "offset": Tensor("N", dtypes=INDICES)},
     raises=(
@@ -82,7 +84,7 @@ routing_mask_init = Contract(
     kernel=kernels.mask_init,
     oracles=[oracles.mask_init, oracles.mask_init_scalar],
     dims=CHANNELS | BUCKETS,
-    args={"bucket_of": OWNERS},
+    args={"bucket_of": OWNERS, "block_channels": BLOCK},
     outputs={"mask": Tensor("N H")},
     raises=((ValueError, "bucket_of", bucket_beyond_the_last), *BAD_OWNERS),
 )
@@ -113,6 +115,7 @@ routing_zero_off_bucket = Contract(
     args={
         "buffer": Tensor("N H", domain=reals(-1e30, 1e30, nonfinite=True), role="inout"),
         "bucket_of": OWNERS,
+        "block_channels": BLOCK,
     },
     raises=(
         (ValueError, "bucket_of", buffer_with_another_bucket),
@@ -146,6 +149,7 @@ routing_grad_mask_apply = Contract(
     args={
         "grad": Tensor("N H", domain=reals(-1e30, 1e30, nonfinite=True), unread=ANY),
         "mask": Tensor("N H", domain=integers(0, 1)),
+        "block": BLOCK,
     },
     outputs={"masked": Tensor("N H")},
     raises=((ValueError, "mask", mask_of_another_shape), (TypeError, "grad", grad_in_float64)),
