@@ -118,7 +118,9 @@ def with_ones(call: Call) -> Call:
         if type(call.bound[p.name]) is int and call.bound[p.name] == 1 and not p.do_not_specialize
     }
     signature = {name: "constexpr" if name in ones else t for name, t in call.signature.items()}
-    constants = {(number,): 1 for number, p in enumerate(parameters) if p.name in ones}
+    constants: dict[tuple[int, ...], object] = {
+        (number,): 1 for number, p in enumerate(parameters) if p.name in ones
+    }
     leaves = tuple(leaf for leaf in call.leaves if leaf.name not in ones)
     merged = {**call.constexprs, **constants}
     return replace(call, signature=signature, constexprs=merged, leaves=leaves)

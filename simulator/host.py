@@ -38,14 +38,14 @@ _OURS = os.path.dirname(os.path.abspath(__file__))
 _THEIRS = os.path.dirname(torch.__file__)
 
 
-class HostWatch(TorchDispatchMode):
+class HostWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Watches one call of a wrapper; ``faults`` holds what its own operations did wrong.
 
     ``arguments`` are the floats it is called with.
     """
 
     def __init__(self, *, shadow: bool = False, arguments: Collection[float] = ()) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.storages = Storages()
         self.shadows = Shadows(self.storages, arguments) if shadow else None
         self.faults: list[Fault] = []
@@ -343,7 +343,8 @@ def _keep_compiler_out() -> None:
     """Keep torch.compile, once somebody has imported it, from tracing into the watch."""
     dispatch = HostWatch.__torch_dispatch__
     if "torch._dynamo" in sys.modules and not hasattr(dispatch, "_torchdynamo_disable"):
-        HostWatch.__torch_dispatch__ = torch.compiler.disable(dispatch)  # type: ignore[method-assign]
+        hidden = torch.compiler.disable(dispatch)  # type: ignore[no-untyped-call]
+        HostWatch.__torch_dispatch__ = hidden  # type: ignore[method-assign]
 
 
 class _Reenter(TorchFunctionMode):

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
+from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -138,7 +139,7 @@ def _swap_names(
     for name in names & scope.keys():
         value = scope[name]
         if is_interpreted(value):
-            undo.append(lambda name=name, value=value: scope.__setitem__(name, value))
+            undo.append(partial(scope.__setitem__, name, value))
             scope[name] = compiled(value)
             _swap_reached(value, undo, seen)
         elif isinstance(value, JITCallable):
@@ -159,7 +160,7 @@ def _swap_cell(cell: Any, undo: list[_Undo], seen: set[int]) -> None:
 def _swap_library(undo: list[_Undo]) -> None:
     """Rebuild Triton's own functions (tl.sum, x.sum, ...) where it was imported interpreted."""
     for owner, name, value in _library():
-        undo.append(lambda owner=owner, name=name, value=value: setattr(owner, name, value))
+        undo.append(partial(setattr, owner, name, value))
         setattr(owner, name, compiled(_interpreted_inside(value)))
 
 

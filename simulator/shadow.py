@@ -110,7 +110,7 @@ class Shadows:
         if storage.shadow is None or len(storage.shadow) != count:
             count = _bytes(tensor) // tensor.dtype.itemsize
             native = torch.empty(0, dtype=tensor.dtype)
-            native.set_(tensor.untyped_storage(), 0, (count,), (1,))  # type: ignore[call-overload]
+            native.set_(tensor.untyped_storage(), 0, (count,), (1,))
             storage.shadow = native.to(torch.float64, copy=True)
             storage.shadow_dtype = tensor.dtype
         return storage

@@ -49,9 +49,14 @@ class Storage:
         if unit != self.unit:
             per_byte = np.repeat(self.written, self.unit)
             whole = len(per_byte) // unit * unit
-            self.written = per_byte[:whole].reshape(-1, unit).all(axis=1)
+            self.written = np.asarray(per_byte[:whole].reshape(-1, unit).all(axis=1))
             self.unit = unit
         return self.written
+
+    @property
+    def expired(self) -> bool:
+        """Whether torch has freed the storage."""
+        return bool(self.weak.expired())  # type: ignore[no-untyped-call]
 
     def settle(self) -> None:
         """Forget the map once everything was written."""
@@ -79,7 +84,8 @@ class Storages:
         if found is None:
             self._bytes += storage.nbytes()
             self._prune()
-            found = self._known[storage._cdata] = Storage(StorageWeakRef(storage))
+            weak = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+            found = self._known[storage._cdata] = Storage(weak)
         return found
 
     def forget(self) -> None:
@@ -93,7 +99,7 @@ class Storages:
         if len(self._known) < self._limit and self._bytes < _PRUNE_BYTES:
             return
         self._bytes = 0
-        self._known = {k: s for k, s in self._known.items() if not s.weak.expired()}
+        self._known = {k: s for k, s in self._known.items() if not s.expired}
         self._limit = max(_PRUNE_ABOVE, 2 * len(self._known))
 
 
@@ -117,7 +123,7 @@ def flat_array(tensor: torch.Tensor, dtype: np.dtype[Any]) -> NDArray[Any]:
     if not count:
         return np.empty(0, dtype)
     address = (ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())
-    return np.frombuffer(address, dtype, count)
+    return np.frombuffer(memoryview(address), dtype, count)
 
 
 def window(
@@ -134,7 +140,7 @@ def window(
 
 def window_of(flat: NDArray[Any], tensor: torch.Tensor) -> NDArray[Any]:
     """Return the part of ``flat``, an array per element of the storage, that ``tensor`` shows."""
-    return window(flat, tensor.storage_offset(), tensor.shape, tensor.stride())
+    return window(flat, int(tensor.storage_offset()), tensor.shape, tensor.stride())
 
 
 def written_map(storage: Storage, tensor: torch.Tensor) -> Map:
@@ -146,7 +152,7 @@ def written_map(storage: Storage, tensor: torch.Tensor) -> Map:
         if width != storage.unit:
             changed = np.repeat(changed, width)
             whole = len(changed) // storage.unit * storage.unit
-            changed = changed[:whole].reshape(-1, storage.unit).any(axis=1)
+            changed = np.asarray(changed[:whole].reshape(-1, storage.unit).any(axis=1))
         assert storage.written is not None
         storage.written[: len(changed)] |= changed
     return storage.map_in(unit)
@@ -154,7 +160,7 @@ def written_map(storage: Storage, tensor: torch.Tensor) -> Map:
 
 def _differs(tensor: torch.Tensor, poison: ElementType) -> Map:
     bits = flat_array(tensor, _UNSIGNED[poison.size])
-    return bits != _UNSIGNED[poison.size].type(poison.poison)
+    return np.asarray(bits != _UNSIGNED[poison.size].type(poison.poison))
 
 
 def mark_unwritten(storages: Storages, tensor: torch.Tensor, origin: str) -> None:

@@ -107,7 +107,7 @@ def unpack(
 def view_of(base: torch.Tensor, packed: Packed) -> torch.Tensor:
     """Return a tensor on the storage of ``base`` as ``packed`` describes it."""
     empty = torch.empty(0, dtype=getattr(torch, packed.dtype), device=base.device)
-    view: torch.Tensor = empty.set_(  # type: ignore[call-overload]
+    view: torch.Tensor = empty.set_(
         base.untyped_storage(), packed.offset, packed.shape, packed.strides
     )
     return view.requires_grad_(packed.requires_grad)
