@@ -33,7 +33,8 @@ def numpy_of(tensor: torch.Tensor) -> NDArray[Any]:
     dense = torch.empty(plain.shape, dtype=plain.dtype)
     dense.copy_(plain)
     bits = dense.reshape(-1).view(integer).numpy().copy()
-    return bits.view(narrow).reshape(tuple(plain.shape))
+    values: NDArray[Any] = bits.view(narrow).reshape(tuple(plain.shape))
+    return values
 
 
 def bits_of(array: NDArray[Any]) -> NDArray[Any]:
@@ -72,10 +73,10 @@ def _copy(tensor: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tens
     key = storage.data_ptr() or id(tensor)
     if key not in storages:
         copied = torch.empty(0, dtype=torch.uint8)
-        copied.set_(storage.clone())  # type: ignore[call-overload]
+        copied.set_(storage.clone())  # type: ignore[no-untyped-call]
         storages[key] = copied
     empty = torch.empty(0, dtype=tensor.dtype)
-    view = empty.set_(  # type: ignore[call-overload]
+    view = empty.set_(
         storages[key].untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride()
     )
     return view.requires_grad_(tensor.requires_grad)
@@ -84,5 +85,5 @@ def _copy(tensor: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tens
 def storage_bits(tensor: torch.Tensor) -> bytes:
     """Return the whole storage behind ``tensor`` as bytes."""
     flat = torch.empty(0, dtype=torch.uint8)
-    flat.set_(tensor.untyped_storage())  # type: ignore[call-overload]
+    flat.set_(tensor.untyped_storage())
     return flat.numpy().tobytes()

@@ -40,7 +40,7 @@ _WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint6
 
 def _float(name: str, kind: object) -> Dtype:
     numpy = np.dtype(kind)  # type: ignore[call-overload]
-    facts = ml_dtypes.finfo(numpy)
+    facts = ml_dtypes.finfo(numpy)  # type: ignore[no-untyped-call]
     return Dtype(
         name,
         numpy,

@@ -23,7 +23,7 @@ from trivet.simulator.executors import Executor, executor_named
 
 # About two seconds of work: generated sizes need a tenth of it, an endless loop never ends.
 _FUEL = 2_000_000
-_ABILITIES: dict[str, Collection[Ability]] = {
+_ABILITIES: dict[str, tuple[Ability, ...]] = {
     "simulator": ("values", "memory", "poison", "order", "shadow"),
     "interpreter": ("values",),
     "gpu": ("values",),

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trivet.oracles._evaluate import OracleError, Value, evaluate, evaluate_float64
+from trivet.oracles._errors import OracleError
+from trivet.oracles._evaluate import Value, evaluate, evaluate_float64
 from trivet.properties._arrays import copies_of, numpy_of
 from trivet.properties._cases import Inputs
 from trivet.properties._contract import Contract

@@ -107,8 +107,8 @@ def formula(value: object, *, fractions: bool = False) -> Formula:
 
     ``fractions`` admits floats (bounds of a domain). A ValueError says which part is wrong.
     """
-    number = isinstance(value, int) or (fractions and isinstance(value, float))
-    if number and not isinstance(value, bool):
+    numbers = (int, float) if fractions else (int,)
+    if isinstance(value, numbers) and not isinstance(value, bool):
         return Formula(str(value), frozenset(), ast.Constant(value=value))
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is neither a number nor a string of arithmetic")

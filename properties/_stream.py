@@ -21,7 +21,7 @@ _MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _WORD = (1 << 64) - 1
 _LANES = 4
 _LANE_SPAN = 65535.0
-BELL_REACH = (3.0 * _LANES) ** 0.5  # the sum's largest distance from its mean, in deviations
+BELL_REACH: float = (3.0 * _LANES) ** 0.5  # the sum's largest distance from its mean, in deviations
 
 
 def _mixed(words: Words) -> Words:
@@ -62,7 +62,8 @@ class Stream:
         lanes = words.view(np.uint16).reshape(-1, _LANES).astype(np.float64)
         centred = lanes.sum(axis=1) / _LANE_SPAN - _LANES / 2
         deviation = (_LANES / 12) ** 0.5
-        return (centred / deviation).reshape(shape)
+        drawn: Floats = (centred / deviation).reshape(shape)
+        return drawn
 
     def below(self, count: int, shape: Shape, salt: int = 0) -> NDArray[np.int64]:
         """Whole numbers from 0 to count - 1."""

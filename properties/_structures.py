@@ -171,7 +171,8 @@ def _apportioned(shares: NDArray[np.float64], total: int) -> Ints:
         return parts
     edges = np.floor(np.cumsum(shares) / shares.sum() * total + 0.5).astype(np.int64)
     edges[-1] = total
-    return np.diff(np.minimum(edges, total), prepend=0)
+    counts: Ints = np.diff(np.minimum(edges, total), prepend=0)
+    return counts
 
 
 def offset_values(shape: Shape, total: int, request: Request, *, full: bool, empty: bool) -> Ints:

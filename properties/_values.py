@@ -59,7 +59,7 @@ class Span:
 
     def amplitude(self, scale: float) -> float:
         """From 1 (scale 0) to the largest magnitude (scale 1), evenly in the logarithm."""
-        return min(self.size, 1.0) * max(self.size, 1.0) ** scale
+        return float(min(self.size, 1.0) * max(self.size, 1.0) ** scale)
 
     @property
     def quantum(self) -> float:
@@ -77,7 +77,8 @@ def _bell(request: Request, span: Span) -> Floats:
     if span.both_signs:
         return bell * deviation
     if span.zero:
-        return np.abs(bell) * deviation * np.sign(span.lo + span.hi)
+        folded: Floats = np.abs(bell) * deviation * np.sign(span.lo + span.hi)
+        return folded
     return (span.lo + span.hi) / 2 + bell * (span.hi - span.lo) / 6
 
 
@@ -88,13 +89,14 @@ def _uniform(request: Request, span: Span) -> Floats:
 def _signs(request: Request, span: Span, salt: int) -> Floats:
     if not span.both_signs:
         return np.full(request.shape, -1.0 if span.hi <= 0 else 1.0)
-    return 1.0 - 2.0 * request.stream.below(2, request.shape, salt)
+    return 1.0 - 2.0 * request.stream.below(2, request.shape, salt).astype(np.float64)
 
 
 def _magnitudes(request: Request, least: float, most: float) -> Floats:
     least = max(least, request.dtype.tiny)
     reach = np.log(max(most, least)) - np.log(least)
-    return least * np.exp(request.stream.uniform(request.shape, 1) * reach)
+    magnitudes: Floats = least * np.exp(request.stream.uniform(request.shape, 1) * reach)
+    return magnitudes
 
 
 def _wide(request: Request, span: Span) -> Floats:
@@ -170,7 +172,8 @@ def _subnormal(request: Request, span: Span) -> Floats:
 
 
 def _ends(request: Request, span: Span) -> Floats:
-    return np.array([span.lo, span.hi])[request.stream.below(2, request.shape)]
+    ends: Floats = np.array([span.lo, span.hi])[request.stream.below(2, request.shape)]
+    return ends
 
 
 def _integers(request: Request, span: Span) -> Floats:
@@ -178,7 +181,8 @@ def _integers(request: Request, span: Span) -> Floats:
     step = span.quantum
     least = np.ceil(max(span.lo, span.simplest - 8 * step) / step)
     most = np.floor(min(span.hi, span.simplest + 8 * step) / step)
-    return step * (least + request.stream.below(int(most - least) + 1, request.shape))
+    multiples: Floats = step * (least + request.stream.below(int(most - least) + 1, request.shape))
+    return multiples
 
 
 def _last(shape: Shape) -> Shape:

@@ -111,7 +111,7 @@ def _unpack(arg: Mapping[str, Any], storages: Mapping[int, torch.Tensor]) -> obj
     dtype = getattr(torch, arg["dtype"])
     storage = storages[arg["storage"]].untyped_storage()
     view = torch.empty(0, dtype=dtype)
-    view.set_(storage, arg["offset"], arg["shape"], arg["strides"])  # type: ignore[call-overload]
+    view.set_(storage, arg["offset"], arg["shape"], arg["strides"])
     raw = bytearray(bytes.fromhex(arg["hex values"]))
     if raw:
         values = torch.frombuffer(raw, dtype=dtype).reshape(arg["shape"])

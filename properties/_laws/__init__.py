@@ -5,7 +5,7 @@ them all by import, so that adding a law edits no list.
 """
 
 import pkgutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -43,11 +43,11 @@ class StandardLaw:
     kind: Kind
     check: Callable[[Observation, str], Tally]
     share: float = 1.0
-    needs: Collection[Ability] = ("values",)
+    needs: tuple[Ability, ...] = ("values",)
 
 
 def standard(
-    kind: Kind, *, share: float = 1.0, needs: Collection[Ability] = ("values",)
+    kind: Kind, *, share: float = 1.0, needs: tuple[Ability, ...] = ("values",)
 ) -> Callable[[Callable[[Observation, str], Tally]], StandardLaw]:
     """Make a standard law of a function: its name is the predicate, its docstring the claim."""
 

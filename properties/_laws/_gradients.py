@@ -170,7 +170,7 @@ def _judged(
 
 
 def _same_shape(name: str, gradient: torch.Tensor | None, arrays: Mapping[str, Any]) -> None:
-    wanted = np.shape(arrays.get(name)) if name in arrays else None
+    wanted = np.shape(arrays[name]) if name in arrays else None
     if gradient is None or wanted == tuple(gradient.shape):
         return
     if wanted is None:

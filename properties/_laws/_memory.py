@@ -53,9 +53,9 @@ def is_race_free(observation: Observation, dtype: str) -> Tally:
 def writes_every_element(observation: Observation, dtype: str) -> Tally:
     """Every element of every output is written by a launch or by the host."""
     elements, judged = 0, 0
-    roles = observation.contract.args
+    tensors = observation.contract.tensors()
     for output in observation.outputs:
-        if output is None or (output.argument and roles[output.argument].role == "inout"):
+        if output is None or (output.argument and tensors[output.argument].role == "inout"):
             continue
         written = observation.initialised(output)
         judged += 1
@@ -83,8 +83,9 @@ def leaves_inputs_unchanged(observation: Observation, dtype: str) -> Tally:
         if fault.kind == "read_only":
             raise of_fault(fault)
     elements, judged = 0, 0
+    tensors = observation.contract.tensors()
     for name, before in observation.before.items():
-        if not isinstance(before, torch.Tensor) or observation.contract.args[name].role != "in":
+        if not isinstance(before, torch.Tensor) or tensors[name].role != "in":
             continue
         after = observation.arguments[name]
         assert isinstance(after, torch.Tensor)
