@@ -96,7 +96,7 @@ def conventional_suite(found: Found) -> Callable[[Callable[..., Any]], None] | N
     for folder in folders:
         file = folder / f"{stem}.py"
         if file.exists():
-            suite = load_file(file).conventional
+            suite: object = load_file(file).conventional
             assert callable(suite)
             return suite
     return None

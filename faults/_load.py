@@ -40,7 +40,7 @@ def kernel_of(name: str, function: Kernel, original: Kernel) -> Kernel:
     def edit(old: str, new: str, module: str | None = None) -> Kernel:
         return edited(original, old, new, module=module, fault=name)
 
-    kernel = function(edit)
+    kernel: object = function(edit)
     if not callable(kernel):
         raise FaultError(f"fault {name}: returned {kernel!r}, expected the edited kernel")
     return kernel

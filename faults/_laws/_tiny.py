@@ -44,7 +44,8 @@ def row_sums(x: torch.Tensor, block: int = 16) -> torch.Tensor:
     """Return the sums (M,) of the rows of ``x`` (M, N), float32; ValueError for other dtypes."""
     if x.dtype != torch.float32:
         raise ValueError(f"x has dtype {x.dtype}, expected float32")
-    return RowSums.apply(x, block)
+    sums: torch.Tensor = RowSums.apply(x, block)  # type: ignore[no-untyped-call]
+    return sums
 
 
 def oracle(m, x):  # type: ignore[no-untyped-def]
