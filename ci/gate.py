@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trivet.ci.document import Document, environment, gate_document
 from trivet.ci.errors import CannotJudgeError, place_of
+from trivet.ci.margins import remember
 from trivet.ci.pool import Event, Note, run_jobs, start_method
 from trivet.ci.progress import Progress
 
@@ -98,7 +99,9 @@ def run_gates(names: Sequence[str], settings: Settings, progress: Progress) -> D
         unjudged = missing(unit, settings, "interrupted before its verdict")
         gates[unit.contract] += judged.get(number, unjudged)
     about = environment(executor=settings.executor, profile=settings.profile, seed=settings.seed)
-    return gate_document(about, zip((item.name for item in found), gates, strict=True))
+    document = gate_document(about, zip((item.name for item in found), gates, strict=True))
+    remember(document)
+    return document
 
 
 def _judged(

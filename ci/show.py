@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trivet.ci.margins import recall
+
 if TYPE_CHECKING:
     from trivet.properties._collect import Found
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 def page(found: "Found") -> str:
     """Return what the contract promises, how it is judged, and the faults that prove it."""
     from trivet.ci.gate import laws_of
+    from trivet.properties._bound_page import bound_lines
 
     contract = found.contract
     lines = [
@@ -27,6 +30,12 @@ def page(found: "Found") -> str:
         *_section("dims", contract.dims),
         *_section("args", contract.args),
         *_section("outputs", contract.outputs or {"all": "as the first oracle's"}),
+        "",
+        "bound of the formula",
+        *(f"  {line}" for line in bound_lines(contract)),
+        "",
+        "last margins",
+        *(f"  {line}" for line in [*recall(found.name)] or ["none yet: run trivet gate"]),
         "",
         "laws",
     ]

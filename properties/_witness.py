@@ -1,7 +1,6 @@
 """Witnesses: the smallest inputs that turn a gate red, kept as JSON and judged again by replay."""
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 
 from trivet.properties._arrays import exact, numpy_of
+from trivet.simulator.cache import cache_folder, write_whole
 
 VERSION = 1
 
@@ -34,22 +34,14 @@ class Witness:
     version: int = VERSION
 
 
-def cache_folder() -> Path:
-    """Return the folder of caches and witnesses: TRIVET_CACHE, else .trivet here."""
-    return Path(os.environ.get("TRIVET_CACHE", ".trivet"))
-
-
 def save(witness: Witness, number: int = 0) -> Path:
     """Write ``witness`` by atomic rename and return its path."""
-    folder = cache_folder() / "witnesses"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = cache_folder("witnesses")
     suffix = f"-{number}" if number else ""
     stem = f"{witness.contract}-{witness.law}-{witness.dtype}{suffix}"
     path = folder / (re.sub(r"[^\w.\-]", "_", stem) + ".json")
     fields = {name: getattr(witness, name) for name in Witness.__slots__}
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
-    draft.write_text(json.dumps(fields, indent=1))
-    draft.replace(path)
+    write_whole(path, json.dumps(fields, indent=1))
     return path
 
 

@@ -8,7 +8,6 @@ constexpr.
 import hashlib
 import inspect
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +21,7 @@ from triton.compiler.compiler import make_backend
 
 from trivet.simulator import parser
 from trivet.simulator._torch import triton
+from trivet.simulator.cache import cache_folder, write_whole
 from trivet.simulator.ir import Module
 from trivet.simulator.rebuild import compiled, compiled_view, is_interpreted, reached
 
@@ -88,11 +88,6 @@ def lower(
     if found is None:
         found = memory.lowered[quick] = _lower_once(fn, memory, signature, values, read, quick)
     return found
-
-
-def cache_folder(kind: str) -> Path:
-    """Return the folder of one kind of cache: $TRIVET_CACHE, or .trivet in the working folder."""
-    return Path(os.environ.get("TRIVET_CACHE") or ".trivet") / kind
 
 
 def _plain(value: Any) -> Any:
@@ -205,11 +200,7 @@ def _write(path: Path | None, text: str) -> None:
     if path is None:
         return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.stem[:8]}.")
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(name, path)
+        write_whole(path, text)
     except OSError:
         return
 
