@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from trivet.simulator.pages import zero_pages
+
 _SPARSE_BYTES = 1 << 26
+# Up to so many elements a mask of a view's holes is cheaper than arithmetic on every place.
+_MASKED_SPAN = 1 << 22
 
 
 @dataclass(eq=False)
@@ -52,7 +55,7 @@ class View:
     argument: Argument
     lowest: int = field(init=False)
     extent: int = field(init=False)
-    valid: np.ndarray | None = field(init=False)
+    valid: np.ndarray | _Nested | None = field(init=False)
 
     def __post_init__(self) -> None:
         argument = self.argument
@@ -97,8 +100,41 @@ def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
     return 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
 
 
-def _holes(shape: Sequence[int], strides: Sequence[int], extent: int) -> np.ndarray | None:
-    """Mask of the elements of a view within its span, None when it has them all."""
+@dataclass(frozen=True)
+class _Nested:
+    """Membership of a view each of whose axes steps over all that the finer ones reach.
+
+    ``axes`` are (stride, extent), coarsest first.
+    """
+
+    axes: tuple[tuple[int, int], ...]
+
+    def take(self, places: np.ndarray) -> np.ndarray:
+        """Which ``places`` are elements of the view."""
+        rest, inside = places, np.ones(places.shape, bool)
+        for stride, extent in self.axes:
+            index = rest // stride
+            inside &= index < extent
+            rest = rest - index * stride
+        inside &= rest == 0
+        return inside
+
+
+def _nested(dims: Sequence[tuple[int, int]]) -> _Nested | None:
+    """Arithmetic membership for dims (stride, extent), finest first; None where they overlap."""
+    steps = [(stride, count) for stride, count in dims if stride]
+    reach = 1
+    for stride, count in steps:
+        if stride < reach:
+            return None
+        reach += (count - 1) * stride
+    return _Nested(tuple(reversed(steps)))
+
+
+def _holes(
+    shape: Sequence[int], strides: Sequence[int], extent: int
+) -> np.ndarray | _Nested | None:
+    """Membership of the elements of a view within its span, None when it has them all."""
     dims = sorted(
         (stride, extent) for extent, stride in zip(shape, strides, strict=True) if extent > 1
     )
@@ -109,6 +145,9 @@ def _holes(shape: Sequence[int], strides: Sequence[int], extent: int) -> np.ndar
         reach += (count - 1) * stride
     else:
         return None
+    nested = _nested(dims) if extent > _MASKED_SPAN else None
+    if nested is not None:
+        return nested
     mask = np.zeros(extent, bool)
     item = mask.strides[0]
     window = np.lib.stride_tricks.as_strided(mask, shape, [item * stride for stride in strides])
@@ -142,8 +181,6 @@ def sparse_zeros(count: int, dtype: Any) -> np.ndarray:
     fit on a small machine while few programs touch them.
     """
     size = count * np.dtype(dtype).itemsize
-    flags = getattr(mmap, "MAP_NORESERVE", None)
-    if size < _SPARSE_BYTES or flags is None:
+    if size < _SPARSE_BYTES:
         return np.zeros(count, dtype)
-    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | flags)
-    return np.frombuffer(pages, dtype, count)
+    return np.frombuffer(zero_pages(size), dtype, count)
