@@ -295,6 +295,7 @@ def checked_lanes(
     if not live.places.size:
         return None
     launch.report.elements += live.places.size
+    launch.report.written += live.places.size if writes else 0
     if writes and view.argument.read_only and launch.sanitize:
         key = int(live.select(key_column(access, chunk))[0])
         offset = int(live.places[0]) - view.argument.offset

@@ -40,13 +40,14 @@ class Fault:
 
 @dataclass
 class Report:
-    """Outcome of one launch; ``elements`` counts the memory elements it accessed."""
+    """Outcome of one launch; ``elements`` counts memory elements accessed, ``written`` writes."""
 
     faults: list[Fault] = field(default_factory=list)
     programs: int = 0
     loads: int = 0
     stores: int = 0
     elements: int = 0
+    written: int = 0
 
 
 class Trap(Exception):

@@ -45,6 +45,7 @@ class Totals:
     loads: int = 0
     stores: int = 0
     elements: int = 0
+    written: int = 0
 
     def add(self, report: Report) -> None:
         """Count one launch."""
@@ -52,6 +53,7 @@ class Totals:
         self.loads += report.loads
         self.stores += report.stores
         self.elements += report.elements
+        self.written += report.written
 
 
 @dataclass
