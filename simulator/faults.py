@@ -60,26 +60,32 @@ class Trap(Exception):
 
 @dataclass(frozen=True)
 class Site:
-    """Source lines of one operation: the kernel's own and, inlined, the callee's."""
+    """Where an operation stands: the author's own line, its text, and who called the helper."""
 
     line: str
     source: str
-    callee: str | None
+    caller: str | None
 
     @property
     def phrase(self) -> str:
         """The lines in words, for a sentence."""
-        inside = f" (in {self.callee})" if self.callee else ""
-        return f"{self.line}{inside}"
+        called = f" (called from {self.caller})" if self.caller else ""
+        return f"{self.line}{called}"
+
+
+# Lines inside Triton's own library (tl.sum and its kin) tell an author nothing.
+_LIBRARY = ("/triton/language/", "/triton/tools/")
 
 
 def site(frames: tuple[Frame, ...]) -> Site:
     """Site of a location's frames, innermost first."""
     if not frames:
         return Site("unknown line", "", None)
-    kernel, callee = frames[-1], frames[0] if len(frames) > 1 else None
-    source = linecache.getline(kernel.file, kernel.line).strip()
-    return Site(_short(kernel), source, _short(callee) if callee else None)
+    own = [f for f in frames if not any(part in f.file for part in _LIBRARY)] or [frames[-1]]
+    innermost, outermost = own[0], own[-1]
+    source = linecache.getline(innermost.file, innermost.line).strip()
+    caller = _short(outermost) if outermost != innermost else None
+    return Site(_short(innermost), source, caller)
 
 
 def _short(frame: Frame) -> str:

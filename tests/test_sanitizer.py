@@ -243,10 +243,10 @@ def test_failed_assertion_names_message_and_program():
     assert not fault.fatal
 
 
-def test_fault_in_a_helper_shows_the_kernels_line_and_the_helpers():
+def test_fault_in_a_helper_shows_the_helpers_line_and_who_called_it():
     (fault,) = run(faulty.calls_helper, 1, {"x": ones(8), "out": zeros(16)}, {"BLOCK": 16}).faults
-    assert fault.line == line_of("load_tile(x, place)", "calls_helper")
-    assert line_of("return tl.load", "load_tile") in fault.text
+    assert fault.line == line_of("return tl.load", "load_tile")
+    assert f"called from {line_of('load_tile(x, place)', 'calls_helper')}" in fault.text
 
 
 def test_unknown_operation_is_fatal_and_named():
