@@ -1,10 +1,11 @@
 """Judging a contract: generate inputs, run the kernel once, let every law look at the run."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from trivet.properties._cases import Case, assumption_failed, build, dtypes_of
 from trivet.properties._contract import Contract
+from trivet.properties._gate import Gate
 from trivet.properties._generate import Generator
 from trivet.properties._judges import Judges
 from trivet.properties._observe import DiscardedError, Observation, observe
@@ -60,8 +61,6 @@ class Session:
     stop_when: Collection[str] | None = None
     source: str = ""
     progress: Progress | None = None
-    discarded: int = 0
-    discard_reasons: dict[str, int] = field(default_factory=dict)
     example: int = 0
 
     def __post_init__(self) -> None:
@@ -81,8 +80,8 @@ class Session:
             self.judges.judge_work()
             return
         for gate in self.gates.values():
-            if not gate.examples:
-                gate.not_judged = gate.not_judged or "the search ended before its turn"
+            if not gate.examples and not gate.closed:
+                gate.not_judged = "the search ended before its turn"
 
     def _judge_shared_cases(self) -> None:
         for case in self.generator.planned():
@@ -99,7 +98,9 @@ class Session:
         return all(gate.closed for gate in self.gates.values())
 
     def _judge_case(self, case: Case) -> None:
-        observation = None if self.stopped else self._observe(case)
+        if self.stopped:
+            return
+        observation = self._observe(case, [self.gates[law] for law in self.judges.on_shared_runs])
         if observation is None:
             return
         self.judges.judge_shared(observation, case, self.dtype, self.generator)
@@ -112,10 +113,10 @@ class Session:
         for case in self.generator.own_cases(law):
             if gate.closed or self.stopped:
                 return
-            observation = self._observe(case)
+            observation = self._observe(case, [gate])
             if observation is not None:
                 self.judges.judge_one(gate, observation, case, self.dtype, self.generator)
-        if not gate.examples and not gate.rejected and not gate.closed:
+        if not gate.tried and not gate.closed:
             gate.not_promised = self.generator.nothing_for(law)
 
     def observe(self, case: Case, example: int) -> Observation:
@@ -129,25 +130,25 @@ class Session:
         self.judges.read_reference(observation)
         return observation
 
-    def _observe(self, case: Case) -> Observation | None:
+    def _observe(self, case: Case, gates: Sequence[Gate]) -> Observation | None:
+        """Run the kernel on ``case`` for ``gates``, which count it; None where it is discarded."""
         try:
-            return self.observe(case, self.example)
+            observation = self.observe(case, self.example)
         except DiscardedError as error:
-            self.discarded += 1
-            reason = str(error)
-            self.discard_reasons[reason] = self.discard_reasons.get(reason, 0) + 1
+            for gate in gates:
+                gate.discard(str(error))
             return None
+        for gate in gates:
+            gate.tried += 1
+        return observation
 
     def verdicts(self, *, shrink: bool) -> list[Verdict]:
         """Return the verdict of every gate; each red law is shrunk by itself."""
-        reason = max(self.discard_reasons, key=lambda r: self.discard_reasons[r], default="")
         return [
             gate.verdict(
                 contract=self.name,
                 dtype=self.dtype,
                 executor=self.executor,
-                discarded=self.discarded,
-                discard_reason=reason,
                 failure=smallest_failures(self, gate, shrink=shrink),
             )
             for gate in self.gates.values()

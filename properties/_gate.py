@@ -1,6 +1,6 @@
 """One gate while it is being judged: what was counted, what was found."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from trivet.properties._cases import Case
@@ -36,7 +36,8 @@ class Gate:
     examples: int = 0
     elements: int = 0
     launches: int = 0
-    stores: int = 0
+    written: int = 0
+    tried: int = 0
     rejected: int = 0
     margin: float | None = None
     seconds: float = 0.0
@@ -48,6 +49,7 @@ class Gate:
     not_promised: str | None = None
     elsewhere: str | None = None
     inapplicable: str | None = None
+    discards: Counter[str] = field(default_factory=Counter)
     classes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     @property
@@ -59,6 +61,11 @@ class Gate:
     def broken(self) -> bool:
         """Whether the law is broken for a better reason than an exception of the kernel."""
         return any(not red.violation.key.startswith(CRASH) for red in self.reds.values())
+
+    def discard(self, reason: str) -> None:
+        """Count inputs outside the contract's domain, or the reference's."""
+        self.tried += 1
+        self.discards[reason] += 1
 
     def add(self, tally: Tally, *, launches: int, normal: bool) -> None:
         """Count one judged example."""
@@ -78,7 +85,7 @@ class Gate:
         for each in (violation, *violation.further):
             self.reds.setdefault(each.key, Red(case, each, example))
 
-    def state(self, discarded: int, discard_reason: str) -> tuple[State, str | None]:
+    def state(self) -> tuple[State, str | None]:
         """Return the verdict's state and, where it is not plainly green, why."""
         if self.reds:
             return "red", None if self.broken else CRASH
@@ -89,10 +96,23 @@ class Gate:
         ):
             if reason:
                 return state, reason  # type: ignore[return-value]
-        tried = self.examples + discarded
-        if tried and discarded > _DISCARDED_SHARE * tried:
-            return "not_judged", f"{discarded} of {tried} inputs were discarded: {discard_reason}"
+        if self.law == "handles_empty":
+            return self._by_sizes()
+        if self.discards.total() > _DISCARDED_SHARE * self.tried:
+            return "not_judged", self._discarded()
         return self._by_work()
+
+    def _by_sizes(self) -> tuple[State, str | None]:
+        """Each empty size is judged by itself: by the oracle, by its refusal, or not promised."""
+        if self.examples:
+            return "green", self._discarded() if self.discards else None
+        if self.rejected:
+            return "green", "the kernel refuses every empty size"
+        return "not_promised", self._discarded() if self.discards else self.inapplicable
+
+    def _discarded(self) -> str:
+        [(reason, _)] = self.discards.most_common(1)
+        return f"{self.discards.total()} of {self.tried} inputs were discarded: {reason}"
 
     def _by_work(self) -> tuple[State, str | None]:
         if not self.examples and self.inapplicable and not self.rejected:
@@ -100,7 +120,7 @@ class Gate:
         if not self.examples:
             text = f"vacuous: no example was judged ({self.rejected} rejected by the kernel)"
             return "red", text
-        if self.kind not in _WITHOUT_ELEMENTS and self.law != "handles_empty":
+        if self.kind not in _WITHOUT_ELEMENTS:
             if not self.launches:
                 return "red", "vacuous: the kernel launched nothing"
             if not self.elements:
@@ -118,12 +138,10 @@ class Gate:
         contract: str,
         dtype: str,
         executor: str,
-        discarded: int,
-        discard_reason: str,
         failure: Failure | None,
     ) -> Verdict:
         """Return the gate's verdict."""
-        state, reason = self.state(discarded, discard_reason)
+        state, reason = self.state()
         if state == "red" and failure is None:
             failure = Failure(
                 f"{contract} breaks {self.law} at {dtype}\n  {self.claim}\n  {reason}"
@@ -139,7 +157,7 @@ class Gate:
             elements=self.elements,
             launches=self.launches,
             size_classes={dim: len(seen) for dim, seen in self.classes.items()},
-            discarded=discarded,
+            discarded=self.discards.total(),
             rejected=self.rejected,
             undecided=sum(self.undecided.values()),
             margin=self.margin,

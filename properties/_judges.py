@@ -11,7 +11,7 @@ from trivet.properties._custom import law_of
 from trivet.properties._gate import CRASH, Gate
 from trivet.properties._generate import Generator
 from trivet.properties._laws import Ability, StandardLaw, Tally, standard_laws
-from trivet.properties._observe import Observation
+from trivet.properties._observe import DiscardedError, Observation
 from trivet.properties._refusals import refusals
 from trivet.properties._verdict import (
     InapplicableError,
@@ -82,7 +82,8 @@ class Judges:
         """Return a fresh executor; autotune configurations take turns over the examples."""
         if self.executor != "simulator":
             return self._plain_executor
-        shadow = "logic_matches" in self.gates and not self.gates["logic_matches"].closed
+        logic = self.gates.get("logic_matches")
+        shadow = logic is not None and bool(logic.reds or not logic.closed)
         return executor_named("simulator", shadow=shadow, configuration=example, fuel=_FUEL)
 
     @cached_property
@@ -105,8 +106,6 @@ class Judges:
     @staticmethod
     def read_reference(observation: Observation) -> None:
         """Evaluate the oracle now, so that inputs outside its domain are discarded in time."""
-        if observation.run.error is not None:
-            return
         try:
             _ = observation.values
         except NotJudgedError:
@@ -131,7 +130,7 @@ class Judges:
     ) -> None:
         tally = Tally(sum(o.actual.size for o in observation.outputs if o is not None))
         gate.add(tally, launches=observation.launches, normal=True)
-        gate.stores += observation.run.traffic.get("stores", 1)
+        gate.written += observation.run.traffic.get("written", 1)
         self._note_sizes(gate, case, generator)
 
     @staticmethod
@@ -197,7 +196,7 @@ class Judges:
             gate.not_judged = str(reason)
         except RejectedError:
             gate.rejected += 1
-        except InapplicableError as reason:
+        except (InapplicableError, DiscardedError) as reason:
             gate.inapplicable = str(reason)
         except Exception as error:
             gate.not_judged = f"the law crashed: {type(error).__name__}: {error}"
@@ -225,8 +224,8 @@ class Judges:
                 continue
             if not gate.launches:
                 gate.break_with(Violation("the kernel launched nothing on any example"), None)
-            elif not gate.stores:
-                gate.break_with(Violation("no launch stored anything on any example"), None)
+            elif not gate.written:
+                gate.break_with(Violation("no launch stored an element on any example"), None)
             elif not gate.elements:
                 gate.break_with(Violation("no example had an output element to compare"), None)
 
