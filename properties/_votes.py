@@ -2,16 +2,18 @@
 
 import inspect
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from trivet.oracles._evaluate import Value
-from trivet.properties._observe import Observation, reference_values
+from trivet.properties._observe import DiscardedError, Observation, reference_values
 from trivet.properties._verdict import NotJudgedError
 
 _SCALAR_ELEMENTS = 32
 # A scalar oracle in mpmath costs microseconds a term: every fifth example is enough of a vote.
 _SCALAR_EVERY = 5
+_CARRIED = 16
 
 
 def is_scalar(oracle: Callable[..., object]) -> bool:
@@ -30,18 +32,51 @@ def oracles_agree(observation: Observation) -> None:
 
 
 def _arrays_agree(observation: Observation, oracle: Callable[..., object]) -> None:
-    others = reference_values(
-        observation.contract, oracle, observation.inputs, observation.executor
-    )
-    for name, first, second in zip(observation.names, observation.values, others, strict=True):
-        if first is None or second is None:
-            continue
-        bound = _error(first) + _error(second)
-        apart = np.abs(np.asarray(first.value, float) - np.asarray(second.value, float))
-        bad = apart > bound
-        if bad.any():
-            index = tuple(int(i) for i in np.argwhere(bad)[0])
-            _disagree(name, index, first.value[index], second.value[index], oracle)
+    name = oracle.__name__
+    try:
+        others = reference_values(
+            observation.contract, oracle, observation.inputs, observation.executor
+        )
+    except DiscardedError as error:
+        raise NotJudgedError(f"oracles disagree: {name} alone refuses inputs: {error}") from error
+    firsts = observation.values
+    if len(firsts) != len(others):
+        raise NotJudgedError(
+            f"oracles disagree: the first returns {len(firsts)} output(s), {name} {len(others)}"
+        )
+    for number, (first, second) in enumerate(zip(firsts, others, strict=True)):
+        _values_agree(_name(observation, number), first, second, oracle)
+
+
+def _name(observation: Observation, number: int) -> str:
+    """The oracles may return more than the kernel does; matches_oracle says so."""
+    names = observation.names
+    return names[number] if number < len(names) else f"output {number}"
+
+
+def _values_agree(
+    name: str, first: Value | None, second: Value | None, oracle: Callable[..., object]
+) -> None:
+    if first is None and second is None:
+        return
+    shapes = ["None" if v is None else str(np.shape(v.value)) for v in (first, second)]
+    if first is None or second is None or shapes[0] != shapes[1]:
+        raise NotJudgedError(
+            f"oracles disagree at {name}: the first gives {shapes[0]}, "
+            f"{oracle.__name__} gives {shapes[1]}"
+        )
+    one, other = np.asarray(first.value, float), np.asarray(second.value, float)
+    with np.errstate(invalid="ignore"):
+        bad = ~_alike(one, other, _error(first) + _error(second))
+    if bad.any():
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        _disagree(name, index, first.value[index], second.value[index], oracle)
+
+
+def _alike(one: Any, other: Any, bound: Any) -> Any:
+    """Whether two answers agree: within the bound, both NaN, one infinity, or undecidable."""
+    same = (one == other) | (np.isnan(one) & np.isnan(other))
+    return same | (np.abs(one - other) <= bound) | ~np.isfinite(bound)
 
 
 def _error(value: Value) -> np.ndarray:
@@ -51,9 +86,10 @@ def _error(value: Value) -> np.ndarray:
 def _elements_agree(observation: Observation, oracle: Callable[..., object]) -> None:
     takes = inspect.signature(oracle).parameters
     known = {n: a for n, a in observation.inputs.arrays.items() if n in takes}
-    for name, value in zip(observation.names, observation.values, strict=True):
+    for number, value in enumerate(observation.values):
         if value is None:
             continue
+        name = _name(observation, number)
         named = {**known, "output": name} if "output" in takes else known
         error = _error(value)
         for index in _chosen(np.shape(value.value), len(observation.values)):
@@ -62,7 +98,8 @@ def _elements_agree(observation: Observation, oracle: Callable[..., object]) -> 
                 continue
             got, wanted = float(value.value[index]), float(exact)  # type: ignore[arg-type]
             # float64 carries the array form: allow its own rounding beside the bound
-            if abs(got - wanted) > error[index] + 16 * np.spacing(abs(wanted)):
+            carried = _CARRIED * np.spacing(abs(wanted)) if np.isfinite(wanted) else 0.0
+            if not _alike(got, wanted, error[index] + carried):
                 _disagree(name, index, got, wanted, oracle)
 
 
