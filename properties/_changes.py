@@ -122,7 +122,9 @@ def changed(contract: Contract, inputs: Inputs, changes: Mapping[str, Any]) -> I
         elif name not in contract.args:
             raise TypeError(f"rerun: no argument {name}; arguments: {', '.join(contract.args)}")
         elif value is None or not isinstance(contract.args[name], Tensor):
-            tensors[name] = arrays[name] = value
+            # Triton passes floats as float32, so kernel and oracle are given what arrives.
+            rounded = float(np.float32(value)) if isinstance(value, float) else value
+            tensors[name] = arrays[name] = rounded
         else:
             tensor = stored_tensor(np.asarray(value), contract.dtype_of(name, inputs.dtype))
             tensors[name] = tensor

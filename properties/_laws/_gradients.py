@@ -40,7 +40,7 @@ def gradients_match(observation: Observation, dtype: str) -> Tally:
     if backward is None:
         raise NotPromisedError("the contract has no backward")
     cotangents = _cotangents(observation, dtype)
-    found, run = _called(observation, backward, cotangents)
+    found, run = called(observation, backward, cotangents)
     for fault in run.faults:
         raise of_fault(fault)
     elements = undecided = 0
@@ -75,7 +75,7 @@ def _cotangents(observation: Observation, dtype: str) -> list[torch.Tensor | Non
     return drawn
 
 
-def _called(
+def called(
     observation: Observation,
     backward: Callable[..., Any] | str,
     cotangents: list[torch.Tensor | None],
