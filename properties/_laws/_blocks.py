@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from trivet.properties._cases import assumption_failed
 from trivet.properties._changes import changed
 from trivet.properties._laws import Tally, standard
 from trivet.properties._laws._reruns import again, exact_or_bound, ran
 from trivet.properties._observe import Observation, observe
 from trivet.properties._sizes import Choice
-from trivet.properties._verdict import NotPromisedError
+from trivet.properties._verdict import InapplicableError
 
 _MOST_OTHERS = 3
 Rerun = Callable[[], tuple[str, Observation]]
@@ -22,8 +23,8 @@ def ignores_block_size(observation: Observation, dtype: str) -> Tally:
     ``block...``; each runs on copies of the arguments as they were before the call.
     """
     others = list(_others(observation))
-    if not others:
-        raise NotPromisedError("the kernel has one configuration: no autotune, no block argument")
+    if not others:  # of this call: an empty size may launch nothing
+        raise InapplicableError("the kernel has one configuration: no autotune, no block argument")
     start = int(observation.notes.get("example", 0))
     elements, bitwise = 0, True
     for step in range(min(_MOST_OTHERS, len(others))):
@@ -46,8 +47,13 @@ def _others(observation: Observation) -> Iterator[Rerun]:
     for name, argument in observation.contract.args.items():
         if isinstance(argument, Choice) and name.lower().startswith("block"):
             for value in argument.values:
-                if value != observation.inputs.tensors[name]:
+                if value != observation.inputs.tensors[name] and _legal(observation, name, value):
                     yield partial(_chosen, observation, name, value)
+
+
+def _legal(observation: Observation, name: str, value: object) -> bool:
+    inputs = changed(observation.contract, observation.inputs, {name: value})
+    return assumption_failed(observation.contract, inputs) is None
 
 
 def _configured(observation: Observation, number: int) -> tuple[str, Observation]:

@@ -8,7 +8,7 @@ import torch
 from trivet.properties._arrays import storage_bits
 from trivet.properties._laws import Tally, standard
 from trivet.properties._observe import Observation
-from trivet.properties._verdict import NotPromisedError, Violation
+from trivet.properties._verdict import InapplicableError, Violation
 from trivet.simulator.faults import Fault
 
 RACES = ("race_write_write", "race_read_write", "same_value_write")
@@ -18,7 +18,10 @@ def _none_of(observation: Observation, kinds: Iterable[str]) -> Tally:
     found = [of_fault(fault) for fault in observation.run.faults if fault.kind in kinds]
     if not found:
         return Tally(observation.run.elements)
-    first, *others = {violation.key: violation for violation in reversed(found)}.values()
+    by_line: dict[str, Violation] = {}
+    for violation in found:
+        by_line.setdefault(violation.key, violation)
+    first, *others = by_line.values()
     first.further = tuple(others)
     raise first
 
@@ -72,7 +75,7 @@ def writes_every_element(observation: Observation, dtype: str) -> Tally:
                 wanted="written",
             )
     if not judged:
-        raise NotPromisedError("every output is an inout argument: its old contents may stay")
+        raise InapplicableError("every output is an inout argument: its old contents may stay")
     return Tally(elements)
 
 
@@ -96,7 +99,7 @@ def leaves_inputs_unchanged(observation: Observation, dtype: str) -> Tally:
         if storage_bits(after) != storage_bits(before):
             raise Violation(f"the kernel changed its input {name}", key=name, index=name)
     if not judged:
-        raise NotPromisedError("no tensor argument has role in")
+        raise InapplicableError("no tensor argument has role in, in storage of its own")
     return Tally(elements)
 
 

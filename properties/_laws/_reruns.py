@@ -6,6 +6,7 @@ import numpy as np
 
 from trivet.oracles._accept import accept
 from trivet.properties._arrays import differing
+from trivet.properties._cases import assumption_failed
 from trivet.properties._changes import dense, one_row
 from trivet.properties._laws import Tally, standard
 from trivet.properties._laws._values import outside, worst
@@ -107,6 +108,9 @@ def repeats(observation: Observation, dtype: str) -> Tally:
     for output, before in zip(fresh.outputs, kept, strict=True):
         if output is not None and before is not None and differing(before, output.actual).any():
             raise Violation(f"the second call changed {output.name} of the first", key=output.name)
+    if observation.run.configurations > 1:
+        tuned = again(observation, cold=True)
+        same_bits(observation, tuned, "in a call that tunes first, on these buffers")
     return tally
 
 
@@ -152,6 +156,9 @@ def ignores_layout(observation: Observation, dtype: str) -> Tally:
 def ignores_batch(observation: Observation, dtype: str) -> Tally:
     """A row of the leading dim alone gives the same as that row among the others."""
     row, dim, index = one_row(observation.contract, observation.inputs)
+    refused = assumption_failed(observation.contract, row)
+    if refused is not None:
+        raise InapplicableError(f"a row alone does not meet the assumption {refused}")
     alone = observe(observation.contract, row, observation.executor.variant())
     ran(alone, "the call on one row")
     _oracle_keeps(observation, alone, dim, index)
