@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from trivet.impl.routing import tau_clamp
+from trivet.impl.routing import RoutingRecord, heads_compact, tau_clamp
 from trivet.properties.routing import (
     routing_bucket_assign,
     routing_bucket_iqr,
@@ -61,7 +61,8 @@ def lanes_beyond_the_last_channel_counted_up_to_32(edit: Edit) -> Any:
 def stale_lanes_take_part_in_the_ranking(edit: Edit) -> Any:
     """Lanes past the end counted as members, with what an earlier tile had left in them.
 
-    The result depends on old memory: it is right whenever that sorts behind every channel.
+    The result depends on old memory: it is right whenever that sorts behind every channel, and the
+    simulator, which fills such lanes with zeros in tests, shows it at once.
     """
     old = """\
             mates = tl.load(bucket_of + other_channel, mask=inside, other=-1) == bucket
@@ -98,6 +99,18 @@ def weights_packed_from_the_slots_position(edit: Edit) -> Any:
     old = "weight = tl.load(w_skip + bucket * H + channel, mask=live)"
     new = "weight = tl.load(w_skip + bucket * H + slot, mask=live & (slot < H))"
     return edit(old, new, module=WEIGHTS)
+
+
+@routing_heads_compact.fault(expects=("rejects_bad_input",), number=5)
+def record_trusted_without_a_look(
+    w_skip: torch.Tensor, table: torch.Tensor | RoutingRecord, block_slots: int = 128
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The consumer took the record's table as it was: of a record never filled, nothing at all.
+
+    No weight was packed and no error raised; tests hand over tables that are right.
+    """
+    slots = table.table if isinstance(table, RoutingRecord) else table
+    return heads_compact(w_skip, slots, block_slots=block_slots)
 
 
 @routing_grad_mask_apply.fault(

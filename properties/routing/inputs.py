@@ -98,7 +98,7 @@ def zero_record(channels: int, buckets: int, capacity: int) -> RoutingRecord:
         bucket_of=torch.zeros(channels, dtype=torch.int32),
         size=per_bucket,
         offset=per_bucket.clone(),
-        table=torch.zeros((buckets, capacity), dtype=torch.int32),
+        table=torch.full((buckets, capacity), -1, dtype=torch.int32),
         lo=torch.zeros(buckets),
         hi=torch.zeros(buckets),
         version=1,
