@@ -103,7 +103,9 @@ class Simulator:
     chooses among an autotuner's configurations, modulo their number; ``cold`` runs all of them
     first on the caller's buffers, as the first call on a GPU does; ``ones`` makes constants of
     the integers that are 1, as Triton specialises them, where integers are general otherwise;
-    ``programs`` runs about so many programs of each launch, its corners among them.
+    ``programs`` runs about so many programs of each launch, its corners among them, on memory that
+    is taken page by page: arguments may be far larger than there is (``virtual_tensor``). Such a
+    launch is cut short when its fuel is spent, and no host operation may fill gigabytes.
     """
 
     arithmetic: str = "native"
@@ -140,7 +142,7 @@ class Simulator:
     ) -> Run:
         """Call ``kernel(**args)`` with launches and host operations watched; see Executor."""
         floats = {value for value in args.values() if isinstance(value, float)}
-        watch = HostWatch(shadow=self.shadow, arguments=floats)
+        watch = HostWatch(shadow=self.shadow, arguments=floats, partial=self.programs is not None)
         session = self.session(watch)
         session.read_only = _storages(args, read_only) - _storages(args, args.keys() - read_only)
         session.whole = _storages(args, whole_storage)

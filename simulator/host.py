@@ -5,9 +5,7 @@ knows which elements were ever written, reports operations that read others, fil
 with a poison, and, when asked, keeps a float64 shadow of every tensor.
 """
 
-import linecache
 import math
-import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from trivet.simulator._torch import torch
 from trivet.simulator.faults import Fault
+from trivet.simulator.large import LargeMemory
 from trivet.simulator.nested import leaves, mapped
 from trivet.simulator.operators import Operator, operator
 from trivet.simulator.shadow import Shadows
@@ -27,27 +26,31 @@ from trivet.simulator.storages import (
     Storage,
     Storages,
     is_plain,
+    mark_sparse,
     mark_unwritten,
     mark_view_unwritten,
     window_of,
     written_map,
 )
+from trivet.simulator.user_code import user_line
 
 _CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-_OURS = os.path.dirname(os.path.abspath(__file__))
-_THEIRS = os.path.dirname(torch.__file__)
 
 
 class HostWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Watches one call of a wrapper; ``faults`` holds what its own operations did wrong.
 
-    ``arguments`` are the floats it is called with.
+    ``arguments`` are the floats it is called with; ``partial`` says that only chosen programs of
+    each launch run, at sizes of which no host operation may touch everything.
     """
 
-    def __init__(self, *, shadow: bool = False, arguments: Collection[float] = ()) -> None:
+    def __init__(
+        self, *, shadow: bool = False, arguments: Collection[float] = (), partial: bool = False
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.storages = Storages()
         self.shadows = Shadows(self.storages, arguments) if shadow else None
+        self.large = LargeMemory(self.storages) if partial else None
         self.faults: list[Fault] = []
         self._seen: set[tuple[str, str]] = set()
         self.broken: Exception | None = None
@@ -65,17 +68,22 @@ class HostWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def mark_unwritten(self, tensor: torch.Tensor, origin: str) -> None:
         """Treat the elements that ``tensor`` shows as never written; they are poisoned."""
         if is_plain(tensor):
-            mark_view_unwritten(self.storages, tensor, origin)
+            mark = mark_view_unwritten if self.large is None else mark_sparse
+            mark(self.storages, tensor, origin)
             self._maps = True
 
     def written(self, tensor: torch.Tensor) -> Map:
-        """Return which elements were written by a launch or the host, same shape as ``tensor``."""
+        """Return which elements were written by a launch or the host, same shape as ``tensor``.
+
+        A copy, except where few programs ran: there, a view of a map too large to copy.
+        """
         if not is_plain(tensor):
             return np.ones(tuple(tensor.shape), bool)
         storage = self.storages.find(tensor)
         if storage is None or storage.written is None:
             return np.ones(tuple(tensor.shape), bool)
-        return window_of(written_map(storage, tensor), tensor).copy()
+        found = window_of(written_map(storage, tensor), tensor)
+        return found if self.large is not None else found.copy()
 
     def shadow_of(self, tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[np.float64]] | None:
         """Return a copy of the float64 shadow, same shape; None for integers or without shadows."""
@@ -121,6 +129,11 @@ class HostWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if not known.is_aten:
             return self._foreign(func, known, args, kwargs)
         self._events += 1
+        if self.large is not None and not known.is_view:
+            answer = self.large.answer(func, known, args, kwargs)
+            if answer is not None:
+                self._maps = True
+                return answer
         if known.is_empty:
             return self._allocate(func, known, args, kwargs)
         if known.is_view:
@@ -129,7 +142,8 @@ class HostWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self.shadows.constant(result)
             return result
         named = dict(zip(known.arguments, args, strict=False)) | dict(kwargs)
-        moved = self._check(func, known, named, args, kwargs) if self._maps else None
+        checks = self._maps and self.large is None
+        moved = self._check(func, known, named, args, kwargs) if checks else None
         mutated = [t for n in known.written for t in _tensors(named.get(n))]
         if self.shadows is None:
             result = self._native(func, args, kwargs)
@@ -145,7 +159,7 @@ class HostWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Remember that a rounded number left the tensors, so that shadows go on with it."""
         shadow = self.shadow_of(tensor)
         if shadow is not None and not self.rounded and shadow.item() != tensor.double().item():
-            line, source = _user_line()
+            line, source = user_line()
             self.rounded = f"{source} at {line}"
 
     def _allocate(
@@ -153,7 +167,7 @@ class HostWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         result = self._native(func, args, kwargs)
         if is_plain(result):
-            mark_unwritten(self.storages, result, f"torch.{known.name} at {_user_line()[0]}")
+            mark_unwritten(self.storages, result, f"torch.{known.name} at {user_line()[0]}")
             self._maps = True
         return result
 
@@ -314,7 +328,7 @@ class HostWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         window_of(storage.written, result)[...] = flags
 
     def _report(self, known: Operator, storage: Storage, missing: Map) -> None:
-        line, source = _user_line()
+        line, source = user_line()
         if (known.name, line) in self._seen:
             return
         self._seen.add((known.name, line))
@@ -375,12 +389,3 @@ def _carried(known: Operator, named: Mapping[str, Any]) -> list[str]:
 
 def _tensors(value: object) -> list[torch.Tensor]:
     return [leaf for leaf in leaves(value) if isinstance(leaf, torch.Tensor)]
-
-
-def _user_line() -> tuple[str, str]:
-    """Return the innermost line of the user's code, as ``file.py:17``, and its text."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((_OURS, _THEIRS)):
-        frame = frame.f_back
-    path, number = frame.f_code.co_filename, frame.f_lineno
-    return f"{os.path.basename(path)}:{number}", linecache.getline(path, number).strip()

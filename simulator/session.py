@@ -16,8 +16,9 @@ from trivet.simulator.frontend import Lowered, UnsupportedKernelError, lower
 from trivet.simulator.host import HostWatch
 from trivet.simulator.machine import Machine, Settings
 from trivet.simulator.memory import Allocation, Argument
+from trivet.simulator.selection import chosen_programs
 from trivet.simulator.standin import SimulatedKernel
-from trivet.simulator.storages import flat_array, written_map
+from trivet.simulator.storages import TooLargeError, flat_array, written_map
 
 ARITHMETICS: dict[str, type[Arithmetic]] = {
     "native": Native,
@@ -118,8 +119,11 @@ class Session:
             self.refused(error)
             raise
         if min(call.launch.grid) > 0:
-            with self.watch.paused():
-                self._run(call, lowered)
+            try:
+                with self.watch.paused():
+                    self._run(call, lowered)
+            except TooLargeError as error:
+                raise self._ended(_broken(call.launch, error)) from error
         options = {k: v for k, v in call.launch.options.items() if k not in call.bound}
         return SimulatedKernel(call.function, options)
 
@@ -132,19 +136,24 @@ class Session:
             lifted = [part for leaf in call.leaves for part in shadow.given(leaf)]
         settings = self.settings
         if self.programs is not None:
-            chosen = chosen_programs(call.launch.grid, self.programs)
+            spans = [item.allocation.data.size for item in given if isinstance(item, Argument)]
+            chosen = chosen_programs(call.launch.grid, self.programs, spans)
             settings = replace(settings, programs=chosen)
         report = self._launch(call, lowered, self.arithmetic, given, settings)
         memory.settle()
         self.totals.add(report)
-        self.faults += [fault for fault in report.faults if not fault.fatal]
-        fatal = next((fault for fault in report.faults if fault.fatal), None)
+        self.faults += [fault for fault in report.faults if not self._ends(fault)]
+        fatal = next((fault for fault in report.faults if self._ends(fault)), None)
         if fatal is not None:
             raise self._ended(fatal)
         if shadow is not None:
             quiet = replace(settings, sanitize=False)
             report = self._launch(call, lowered, "shadow", lifted, quiet)
             self.shadow_failure = next((f for f in report.faults if f.fatal), None)
+
+    def _ends(self, fault: Fault) -> bool:
+        """Whether a fault ends the run; chosen programs may run out of fuel, the others go on."""
+        return fault.fatal and not (self.programs is not None and fault.kind == "fuel")
 
     def _ended(self, fault: Fault) -> KernelFailure:
         """Remember the fault that ended a launch."""
@@ -247,20 +256,6 @@ def _machine(lowered: Lowered, arithmetic: str) -> Machine:
     return Machine(lowered.module, ARITHMETICS[arithmetic]())
 
 
-def chosen_programs(grid: tuple[int, int, int], count: int) -> tuple[int, ...]:
-    """Choose about ``count`` linear program numbers: the grid's corners, then evenly between."""
-    first, second, third = grid
-    corners = {
-        x + first * (y + second * z)
-        for x in (0, first - 1)
-        for y in (0, second - 1)
-        for z in (0, third - 1)
-    }
-    total = first * second * third
-    spread = {total * step // max(count, 1) for step in range(count)}
-    return tuple(sorted(corners | spread))
-
-
 def _plain(value: Any) -> torch.Tensor:
     """Return the tensor behind an argument that was reinterpreted as another type."""
     tensor: torch.Tensor = value if isinstance(value, torch.Tensor) else value.base
@@ -283,7 +278,7 @@ def _check_devices(call: Call) -> None:
 def broken_watch(error: Exception) -> Fault:
     """Turn an exception of the host watch itself into a fault: no verdict can come of it."""
     text = f"the watch over the host function failed: {type(error).__name__}: {error}"
-    return _unsupported("", "", text)
+    return _unsupported("", "", str(error) if isinstance(error, TooLargeError) else text)
 
 
 def _broken(launch: Launch, error: Exception) -> Fault:

@@ -15,6 +15,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from trivet.simulator._torch import torch
 from trivet.simulator.elements import ElementType, element_type, has_element_type
+from trivet.simulator.memory import sparse_zeros
 
 Map = NDArray[np.bool_]
 _UNSIGNED = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)}
@@ -23,6 +24,10 @@ _PRUNE_BYTES = 1 << 26
 # Larger storages are taken as written: filling and mapping them would commit memory that a launch
 # of chosen programs at production size never touches.
 _WATCHED_BYTES = 1 << 30
+
+
+class TooLargeError(MemoryError):
+    """Something would take more memory than a run of chosen programs may."""
 
 
 class Storage:
@@ -47,6 +52,7 @@ class Storage:
         """Return the written map per element of ``unit`` bytes; writes into it are kept."""
         assert self.written is not None
         if unit != self.unit:
+            self._refuse_large()
             per_byte = np.repeat(self.written, self.unit)
             whole = len(per_byte) // unit * unit
             self.written = np.asarray(per_byte[:whole].reshape(-1, unit).all(axis=1))
@@ -58,9 +64,21 @@ class Storage:
         """Whether torch has freed the storage."""
         return bool(self.weak.expired())  # type: ignore[no-untyped-call]
 
+    def _refuse_large(self) -> None:
+        if self.size > _WATCHED_BYTES:
+            raise TooLargeError(
+                f"memory from {self.origin} is seen in elements of two widths, which takes more "
+                f"memory than there may be at its {self.size / 2**30:.1f} GiB"
+            )
+
+    @property
+    def size(self) -> int:
+        """Bytes that the map stands for, 0 without one."""
+        return 0 if self.written is None else self.written.size * self.unit
+
     def settle(self) -> None:
-        """Forget the map once everything was written."""
-        if self.written is not None and self.written.all():
+        """Forget the map once everything was written; large ones are kept."""
+        if self.written is not None and self.size <= _WATCHED_BYTES and self.written.all():
             self.written = None
             self.poison = None
 
@@ -161,6 +179,17 @@ def written_map(storage: Storage, tensor: torch.Tensor) -> Map:
 def _differs(tensor: torch.Tensor, poison: ElementType) -> Map:
     bits = flat_array(tensor, _UNSIGNED[poison.size])
     return np.asarray(bits != _UNSIGNED[poison.size].type(poison.poison))
+
+
+def mark_sparse(storages: Storages, tensor: torch.Tensor, origin: str) -> None:
+    """Record that nothing has been written yet to the storage of ``tensor``, of any size.
+
+    The map takes memory only where something is written; what the storage holds stays.
+    """
+    storage = storages.of(tensor)
+    storage.unit = tensor.dtype.itemsize
+    storage.written = sparse_zeros(tensor.untyped_storage().nbytes() // storage.unit, bool)
+    storage.origin, storage.poison, storage.shadow = origin, None, None
 
 
 def mark_unwritten(storages: Storages, tensor: torch.Tensor, origin: str) -> None:

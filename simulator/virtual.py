@@ -3,6 +3,7 @@
 import math
 import mmap
 from collections.abc import Sequence
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from trivet.simulator.elements import element_type
 from trivet.simulator.pages import repeat, zero_pages
 
 _CONTENT = 1 << 20
+_pages: WeakValueDictionary[int, mmap.mmap] = WeakValueDictionary()
 
 
 def virtual_tensor(
@@ -49,6 +51,11 @@ def poison_block(dtype: torch.dtype) -> NDArray[np.uint8]:
     return np.full(_CONTENT // kind.size, kind.poison, f"u{kind.size}").view(np.uint8)
 
 
+def pages_of(tensor: torch.Tensor) -> mmap.mmap | None:
+    """Return the pages behind a virtual tensor, None for any other."""
+    return _pages.get(tensor.untyped_storage().data_ptr())
+
+
 def whole_pages(dtype: torch.dtype, elements: int) -> int:
     """Return the smallest multiple of ``elements`` that fills whole pages."""
     return math.lcm(elements * dtype.itemsize, mmap.PAGESIZE) // dtype.itemsize
@@ -60,4 +67,6 @@ def _flat(elements: int, dtype: torch.dtype, block: NDArray[np.uint8] | None) ->
     pages = zero_pages(elements * dtype.itemsize)
     if block is not None:
         repeat(pages, block)
-    return torch.frombuffer(pages, dtype=dtype, count=elements)
+    flat = torch.frombuffer(pages, dtype=dtype, count=elements)
+    _pages[flat.data_ptr()] = pages
+    return flat
