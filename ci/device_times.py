@@ -39,10 +39,8 @@ def main() -> int:
     return 0
 
 
-def _kernels(torch: Any) -> dict[str, tuple[Call, Call, Call]]:
-    """Return, by kernel, three calls that do the same work: ours, eager, compiled."""
-    from trivet.impl import cfc
-
+def _cell(torch: Any) -> tuple[dict[str, Any], Any]:
+    """Return the cell's arguments on the device, and a gradient of its result."""
     batch, features, hidden = _SIZES["B"], _SIZES["D"], _SIZES["H"]
     draw = torch.Generator(device="cuda").manual_seed(0)
 
@@ -58,7 +56,14 @@ def _kernels(torch: Any) -> dict[str, tuple[Call, Call, Call]]:
         "b": normal(hidden),
         "tau": normal(hidden).exp(),
     }
-    gradient = normal(batch, hidden)
+    return cell, normal(batch, hidden)
+
+
+def _kernels(torch: Any) -> dict[str, tuple[Call, Call, Call]]:
+    """Return, by kernel, three calls that do the same work: ours, eager, compiled."""
+    from trivet.impl import cfc
+
+    cell, gradient = _cell(torch)
 
     def eager(x: Any, h: Any, dt: Any, W_in: Any, W_rec: Any, b: Any, tau: Any) -> Any:
         share = -torch.expm1(-dt[:, None] / tau)
