@@ -37,7 +37,7 @@ def judge_fault(found: Found, fault: Fault, seed: int = 0) -> FaultVerdict:
     """Judge one fault of the contract ``found`` at the quick profile, without shrinking."""
     report = partial(FaultVerdict, fault.name, fault.number, fault.expects)
     try:
-        kernel = kernel_of(fault.name, fault.make, found.contract.kernel)
+        kernel = kernel_of(fault, found.contract.kernel)
     except FaultError as error:
         return report((), None, "not_judged", str(error))
     seen = seen_by_convention(found, kernel)

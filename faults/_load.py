@@ -19,6 +19,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from trivet.properties._law import Fault
+
 Kernel = Callable[..., Any]
 Edit = Callable[..., Kernel]
 _NUMBERS = itertools.count(1)
@@ -28,21 +30,20 @@ class FaultError(ValueError):
     """A fault that cannot be made: its text is not found once, or its kernel has no source."""
 
 
-def kernel_of(name: str, function: Kernel, original: Kernel) -> Kernel:
-    """Return the faulty kernel of the fault ``name``.
+def kernel_of(fault: Fault, original: Kernel) -> Kernel:
+    """Return the kernel of ``fault``: its replacement, or the original from edited source.
 
-    A ``function`` with the one parameter ``edit`` is called with an editor of the original's
-    source; any other is itself the replacement. Raises FaultError.
+    Raises FaultError.
     """
-    if list(inspect.signature(function).parameters) != ["edit"]:
-        return function
+    if not fault.is_edit:
+        return fault.make
 
     def edit(old: str, new: str, module: str | None = None) -> Kernel:
-        return edited(original, old, new, module=module, fault=name)
+        return edited(original, old, new, module=module, fault=fault.name)
 
-    kernel: object = function(edit)
+    kernel: object = fault.make(edit)
     if not callable(kernel):
-        raise FaultError(f"fault {name}: returned {kernel!r}, expected the edited kernel")
+        raise FaultError(f"fault {fault.name}: returned {kernel!r}, expected the edited kernel")
     return kernel
 
 

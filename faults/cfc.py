@@ -179,7 +179,10 @@ def old_state_not_decayed(edit: Edit) -> Any:
     expects=("matches_oracle", "renaming_channels_in_the_table_renames_the_gradients"), number=2
 )
 def weights_read_at_the_slots_position_in_the_gradient(edit: Edit) -> Any:
-    """The forward kernel was repaired, its copy of the lookup in the backward one was not."""
+    """The forward kernel was repaired, its copy of the lookup in the backward one was not.
+
+    As in the forward kernel, tests with several buckets see it.
+    """
     old = "pre = preactivation(x, h, w_in, w_rec, b, row, channel, B, D, H, BLOCK_K)"
     new = old.replace("channel", "tl.arange(0, channel.shape[0])")
     return edit(old, new, module=BACKWARD)

@@ -11,7 +11,7 @@ from trivet.properties import _validation
 from trivet.properties._arguments import Argument, Scalar, Tensor
 from trivet.properties._dims import closest
 from trivet.properties._dtypes import DTYPES, Dtype
-from trivet.properties._law import Fault, Law, claim_of
+from trivet.properties._law import Fault, Law, claim_of, story_of
 from trivet.properties._sizes import Dim
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -119,7 +119,7 @@ class Contract:
 
         def add(function: Function) -> Function:
             self.faults.append(
-                Fault(function.__name__, claim_of(function), names, number, function)
+                Fault(function.__name__, story_of(function), names, number, function)
             )
             return function
 

@@ -53,8 +53,9 @@ class Law:
 class Fault:
     """A past bug: a replacement kernel, or an edit of the kernel's text.
 
-    ``expects`` names the laws that must turn red. An edit is a function without parameters that
-    returns the old and the new text; a replacement takes the kernel's arguments.
+    ``expects`` names the laws that must turn red. ``make`` is the replacement, with the kernel's
+    parameters; or has the one parameter ``edit``, a function ``edit(old, new, module=None)`` that
+    returns the kernel loaded from edited source, and returns what that gives.
     """
 
     name: str
@@ -66,7 +67,12 @@ class Fault:
     @property
     def is_edit(self) -> bool:
         """Whether it edits the kernel's text, rather than replacing the kernel."""
-        return not inspect.signature(self.make).parameters
+        return [*inspect.signature(self.make).parameters] == ["edit"]
+
+
+def story_of(function: Callable[..., object]) -> str:
+    """The whole docstring on one line, else the name in words."""
+    return " ".join((inspect.getdoc(function) or function.__name__.replace("_", " ")).split())
 
 
 def claim_of(function: Callable[..., object]) -> str:

@@ -328,8 +328,8 @@ def test_faults_are_kernels_or_edits():
         return x
 
     @plain.fault(expects="matches_oracle")
-    def forgets_the_maximum():
-        return "x - m", "x"
+    def forgets_the_maximum(edit):
+        return edit("x - m", "x")
 
     kernel, edit = plain.faults
     assert (kernel.name, kernel.number, kernel.is_edit) == ("mask_one_too_far", 7, False)
