@@ -4,7 +4,8 @@ Fresh memory is virtual, constants too; an operation that would fill memory by g
 before it starts. What the programs left out would have written is nothing the host is blamed for.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,7 +16,7 @@ from trivet.simulator.elements import has_element_type
 from trivet.simulator.nested import leaves, mapped
 from trivet.simulator.operators import Operator
 from trivet.simulator.pages import repeat
-from trivet.simulator.storages import Storages, TooLargeError, flat_array, mark_sparse
+from trivet.simulator.storages import Storages, TooLargeError, flat_array, is_plain, mark_sparse
 from trivet.simulator.user_code import user_line
 from trivet.simulator.virtual import pages_of, poison_block, virtual_tensor
 
@@ -24,6 +25,7 @@ _LARGE_BYTES = 1 << 26
 # What the results of one host operation may take.
 _ROOM_BYTES = 1 << 30
 _CONTENT_BYTES = 1 << 20
+_WIDEST = 8
 _CONSTANTS = {"zeros": 0, "new_zeros": 0, "zeros_like": 0, "ones": 1, "new_ones": 1, "ones_like": 1}
 _FULL = frozenset({"full", "new_full", "full_like"})
 _FILLS = frozenset({"zero_", "fill_"})
@@ -44,33 +46,33 @@ class LargeMemory:
         """
         if known.name in _FILLS and _is_large(args[0]):
             return self._filled(known, args)
+        named = dict(_named(known, args, kwargs))
+        if not _may_be_large(named):
+            return self._small(func, known, args, kwargs) if known.is_empty else None
         shape = _shape(func, known, args, kwargs)
         if known.is_empty and isinstance(shape, torch.Tensor) and has_element_type(shape.dtype):
             return self._empty(known, shape)
         size = sum(map(_bytes, leaves(shape)))
         if size > _LARGE_BYTES and (known.name in _CONSTANTS or known.name in _FULL):
-            return _constant(shape, _fill_value(known, args, kwargs))
-        written = [named for name, named in _named(known, args, kwargs) if name in known.written]
-        if size > _ROOM_BYTES or any(map(_is_large, leaves(written))):
-            _refuse(known, max(size, *map(_bytes, leaves(written)), 0))
-        if shape is None and any(map(_is_large, leaves((args, kwargs)))):
-            _refuse(known, max(map(_bytes, leaves((args, kwargs)))))
+            value = _CONSTANTS.get(known.name, named.get("fill_value"))
+            return _constant(shape, value)
+        _check_room(known, named, shape, size)
         return None
 
-    def _empty(self, known: Operator, shape: torch.Tensor) -> torch.Tensor:
-        """Return fresh memory: poison, or zeros for whole numbers.
-
-        Later launches take those for places, and what the programs left out would have written
-        there is legal.
-        """
-        dtype, strides = shape.dtype, shape.stride()
-        block = _content(0 if not dtype.is_floating_point else None, dtype)
-        if _is_large(shape):
-            fresh = virtual_tensor(shape.shape, dtype, block, strides)
-        else:
-            fresh = torch.empty_strided(shape.shape, strides, dtype=dtype)
+    def _small(
+        self, func: Any, known: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> torch.Tensor | None:
+        """Return fresh memory of everyday size, with the contents of large memory."""
+        fresh: torch.Tensor = func(*args, **kwargs)
+        if is_plain(fresh):
             flat = flat_array(fresh, np.dtype(np.uint8))
-            flat[...] = np.resize(block, flat.size)
+            flat[...] = np.resize(_unwritten(fresh.dtype), flat.size)
+            mark_sparse(self._storages, fresh, f"torch.{known.name} at {user_line()[0]}")
+        return fresh
+
+    def _empty(self, known: Operator, shape: torch.Tensor) -> torch.Tensor:
+        dtype = shape.dtype
+        fresh = virtual_tensor(shape.shape, dtype, _unwritten(dtype), shape.stride())
         mark_sparse(self._storages, fresh, f"torch.{known.name} at {user_line()[0]}")
         return fresh
 
@@ -92,10 +94,30 @@ def _named(
     return [*zip(known.arguments, args, strict=False), *kwargs.items()]
 
 
-def _fill_value(known: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    if known.name in _CONSTANTS:
-        return _CONSTANTS[known.name]
-    return dict(_named(known, args, kwargs))["fill_value"]
+def _may_be_large(named: Mapping[str, Any]) -> bool:
+    """Whether an argument is large, or so many elements are asked for."""
+    size = named.get("size")
+    if isinstance(size, Sequence) and math.prod(size) * _WIDEST > _LARGE_BYTES:
+        return True
+    return any(map(_is_large, leaves(named)))
+
+
+def _check_room(known: Operator, named: Mapping[str, Any], shape: Any, size: int) -> None:
+    written = [value for name, value in named.items() if name in known.written]
+    taken = max(size, *map(_bytes, leaves(written)), 0)
+    if shape is None:
+        taken = max(taken, *map(_bytes, leaves(named)))
+    if size > _ROOM_BYTES or shape is None or any(map(_is_large, leaves(written))):
+        _refuse(known, taken)
+
+
+def _unwritten(dtype: torch.dtype) -> NDArray[np.uint8]:
+    """Return the contents of memory that nobody wrote: poison, or zeros for whole numbers.
+
+    Later launches take those for places, and what the programs left out would have written there
+    is legal.
+    """
+    return poison_block(dtype) if dtype.is_floating_point else _content(0, dtype)
 
 
 def _constant(shape: torch.Tensor, value: Any) -> torch.Tensor:
@@ -103,9 +125,7 @@ def _constant(shape: torch.Tensor, value: Any) -> torch.Tensor:
 
 
 def _content(value: Any, dtype: torch.dtype) -> NDArray[np.uint8]:
-    """Return a block of one value, the poison of ``dtype`` for None."""
-    if value is None:
-        return poison_block(dtype)
+    """Return a block of one value, as bytes."""
     count = _CONTENT_BYTES // dtype.itemsize
     return flat_array(torch.full((count,), value, dtype=dtype), np.dtype(np.uint8)).copy()
 

@@ -165,10 +165,9 @@ class Machine:
 
 def ordered_programs(count: int, settings: Settings) -> np.ndarray:
     """Linear program numbers in the order in which they run."""
-    programs = np.arange(count)
-    if settings.programs is not None:
-        programs = np.array(settings.programs, np.int64)
-        count = len(programs)
+    chosen = settings.programs
+    programs = np.arange(count) if chosen is None else np.array(chosen, np.int64)
+    count = len(programs)
     if settings.order == "reverse":
         return programs[::-1]
     if settings.order == "shuffled":
