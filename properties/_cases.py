@@ -75,7 +75,7 @@ def build(contract: Contract, case: Case, dtype: str) -> Inputs:
         if isinstance(arg, Tensor):
             given[name], arrays[name] = placed.get(name, (None, None))
         else:
-            given[name] = arrays[name] = _scalar(arg, case.scalars[name])
+            given[name] = arrays[name] = scalar_value(arg, case.scalars[name])
     sizes = {name: size for name, size in case.dims.items() if takes(contract.kernel, name)}
     return Inputs(contract, case, dtype, case.dims, {**given, **sizes}, arrays)
 
@@ -89,7 +89,8 @@ def assumption_failed(contract: Contract, inputs: Inputs) -> str | None:
     return None
 
 
-def _scalar(arg: Scalar | Choice, value: Number) -> Given:
+def scalar_value(arg: Scalar | Choice, value: Number) -> Given:
+    """What a Scalar or Choice hands to the kernel for a case's number."""
     chosen = arg.values[int(value)] if isinstance(arg, Choice) else value
     # Triton passes floats as float32, so kernel and oracle are given what arrives.
     return float(np.float32(chosen)) if isinstance(chosen, float) else chosen
@@ -112,7 +113,7 @@ def _values(
             continue
         shape = shape_of(tensor, recipe.shape, names)
         storage = contract.storage_of(name, dtype)
-        values[name] = _drawn(name, tensor, recipe, storage, shape, names)
+        values[name] = drawn_values(name, tensor, recipe, storage, shape, names)
     if case.relation is not None:
         values = related(contract, case.relation, values, dtype, names)
     for plant in case.plants:
@@ -122,7 +123,7 @@ def _values(
     return values
 
 
-def _drawn(
+def drawn_values(
     name: str,
     tensor: Tensor,
     recipe: Recipe,
@@ -130,6 +131,7 @@ def _drawn(
     shape: Shape,
     names: Mapping[str, Number],
 ) -> Array:
+    """The values of one argument: float64 or int64; a DomainError where there are none."""
     domain = tensor.domain_at(storage)
     if tensor.role == "out" or (0 in shape and not domain.structured):
         return np.zeros(shape)

@@ -76,6 +76,8 @@ class Session:
         for law in self.judges.with_own_cases:
             self._judge_own_cases(law)
         if not self.stopped:
+            self.judges.judge_production(self.dtype, self.seed, self.profile)
+        if not self.stopped:
             self.judges.judge_refusals(self.generator.arguments())
             self.judges.judge_work()
             return

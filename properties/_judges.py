@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from zlib import crc32
 
 from trivet.properties._cases import Case
@@ -12,7 +12,10 @@ from trivet.properties._gate import CRASH, Gate
 from trivet.properties._generate import Generator
 from trivet.properties._laws import Ability, StandardLaw, Tally, standard_laws
 from trivet.properties._observe import DiscardedError, Observation
+from trivet.properties._production import observe_production, production_cases
+from trivet.properties._profiles import Profile
 from trivet.properties._refusals import refusals
+from trivet.properties._sizes import DomainError
 from trivet.properties._verdict import (
     InapplicableError,
     NotJudgedError,
@@ -23,6 +26,9 @@ from trivet.simulator.executors import Executor, executor_named
 
 # About two seconds of work: generated sizes need a tenth of it, an endless loop never ends.
 _FUEL = 2_000_000
+# At production sizes every fifth example's worth of cases, and so many programs of each launch.
+_PRODUCTION_SHARE = 5
+_FEWEST_PROGRAMS = 8
 _ABILITIES: dict[str, tuple[Ability, ...]] = {
     "simulator": ("values", "memory", "poison", "order", "shadow"),
     "interpreter": ("values",),
@@ -144,13 +150,16 @@ class Judges:
         """Let one law judge one run and count what it found."""
         started = time.perf_counter()
         before = gate.examples
-        self._settle(gate, lambda: self._checked(gate.law, observation, case, dtype), observation)
+        self._settle(gate, lambda: self.check(gate.law, observation, case, dtype), observation)
         if gate.examples > before:
             self._note_sizes(gate, case, generator)
         gate.seconds += time.perf_counter() - started
 
-    def _checked(self, law: str, observation: Observation, case: Case, dtype: str) -> Tally:
-        """Check one law on one run, which may have been refused or have failed."""
+    def check(self, law: str, observation: Observation, case: Case, dtype: str) -> Tally:
+        """Check one law on one run, which may have been refused or have failed.
+
+        Raises Violation, RejectedError, NotJudgedError, NotPromisedError or InapplicableError.
+        """
         run = observation.run
         if run.failed is None and run.error is None:
             return self.laws[law].check(observation, dtype)
@@ -174,7 +183,7 @@ class Judges:
     ) -> Violation | None:
         """Return how ``law`` is broken on a run; None where it holds or says nothing."""
         try:
-            self._checked(law, observation, case, dtype)
+            self.check(law, observation, case, dtype)
         except Violation as violation:
             return violation
         except (NotJudgedError, NotPromisedError, InapplicableError, RejectedError):
@@ -203,6 +212,51 @@ class Judges:
         else:
             launches = observation.launches if observation is not None else 0
             gate.add(tally, launches=launches, normal=bool(notes.get("normal", True)))
+
+    def judge_production(self, dtype: str, seed: int, profile: Profile) -> None:
+        """Judge the laws that look at production sizes, on few programs of each launch."""
+        for name in self._named("at_production"):
+            gate = self.gates[name]
+            if gate.closed:
+                continue
+            started = time.perf_counter()
+            self._judge_production(gate, dtype, seed, profile)
+            if not gate.examples and not gate.rejected and not gate.closed:
+                gate.not_promised = "no dim states a production size"
+            gate.seconds += time.perf_counter() - started
+
+    def _judge_production(self, gate: Gate, dtype: str, seed: int, profile: Profile) -> None:
+        count = max(1, profile.examples // _PRODUCTION_SHARE)
+        programs = _FEWEST_PROGRAMS + count
+        try:
+            cases = production_cases(self.contract, dtype=dtype, seed=seed, count=count)
+            for number, case in enumerate(cases):
+                if gate.closed or gate.reds:
+                    return
+                observation = observe_production(
+                    self.contract, case, dtype, number=number, programs=programs
+                )
+                check = partial(self._check_production, gate.law, observation, case, dtype)
+                self._settle(gate, check, observation)
+                for dim in case.dims:
+                    gate.classes[dim].add("production")
+        except (NotJudgedError, DomainError) as reason:
+            gate.not_judged = str(reason)
+
+    def _check_production(
+        self, law: str, observation: Observation, case: Case, dtype: str
+    ) -> Tally:
+        """Check one law at production sizes, which a kernel may not refuse: it stated them."""
+        run = observation.run
+        if run.failed is None and run.error is None:
+            return self.laws[law].check(observation, dtype)
+        if run.rejected and not self._plain(case, dtype):
+            raise RejectedError
+        violation = raised(observation)
+        if violation is None or self.contract.assumptions:
+            reason = run.failed.text if run.failed is not None else run.error
+            raise NotJudgedError(f"at production sizes: {reason}")
+        raise violation
 
     def judge_refusals(self, arguments: Mapping[str, object]) -> None:
         """Try every bad input the contract names."""

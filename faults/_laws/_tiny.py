@@ -13,10 +13,10 @@ from trivet import ANY, Choice, Contract, Tensor, reals, sizes
 def _row_sums(  # type: ignore[no-untyped-def]
     x_ptr, y_ptr, rows, columns, row_step, column_step, BLOCK: tl.constexpr
 ):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     total = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, columns, BLOCK):
-        lane = start + tl.arange(0, BLOCK)
+        lane = start + tl.arange(0, BLOCK).to(tl.int64)
         at = x_ptr + row * row_step + lane * column_step
         total += tl.load(at, mask=lane < columns, other=0.0)
     tl.store(y_ptr + row, tl.sum(total))
@@ -56,7 +56,7 @@ def oracle(m, x):  # type: ignore[no-untyped-def]
 row_sums_contract = Contract(
     kernel=row_sums,
     oracles=[oracle],
-    dims={"M": sizes(0, 6), "N": sizes(0, 70)},
+    dims={"M": sizes(0, 6, production=2**21 + 3), "N": sizes(0, 70, production=2**10 + 1)},
     args={
         "x": Tensor("M N", domain=reals(-8, 8, nonfinite=True), layouts=ANY),
         "block": Choice(16, 32),

@@ -13,6 +13,7 @@ from trivet.properties.cfc.inputs import (
     ARGS,
     BAD_CELL,
     BAD_TABLE,
+    BATCH,
     BLOCKS,
     CELL,
     SLOTS,
@@ -26,7 +27,7 @@ from trivet.properties.cfc.inputs import (
 )
 
 # Up to 13 rows are four parts of the batch, or 13, so that the second stage has an order.
-SUMMED = CELL | {"B": sizes(0, 13)}
+SUMMED = CELL | {"B": sizes(0, 13, production=BATCH)}
 PARTS = Choice(16, 3, 1)
 GRADIENTS = {
     "dx": Tensor("B D"),
