@@ -127,7 +127,8 @@ def _constant(shape: torch.Tensor, value: Any) -> torch.Tensor:
 def _content(value: Any, dtype: torch.dtype) -> NDArray[np.uint8]:
     """Return a block of one value, as bytes."""
     count = _CONTENT_BYTES // dtype.itemsize
-    return flat_array(torch.full((count,), value, dtype=dtype), np.dtype(np.uint8)).copy()
+    full = torch.full((count,), value, dtype=dtype)
+    return flat_array(full, np.dtype(np.uint8)).copy()
 
 
 def _shape(func: Any, known: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

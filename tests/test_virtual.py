@@ -133,6 +133,7 @@ def test_constants_and_fills_of_the_host_are_virtual() -> None:
     assert zeros[2, -1] == 0  # type: ignore[index]
     assert halves[HUGE // 3] == 2.5  # type: ignore[index]
     assert sevens[-1] == 7  # type: ignore[index]
+    assert (halves[:4096] == 2.5).all()  # type: ignore[index]
     assert ones[-1] == 1  # type: ignore[index]
     assert resident() - before < _ALLOWED
 

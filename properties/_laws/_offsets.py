@@ -10,7 +10,7 @@ from trivet.simulator.faults import Fault
 
 @standard("at_production", needs=("memory",))
 def offsets_fit(observation: Observation, dtype: str) -> Tally:
-    """At production sizes no program that was chosen reaches outside an argument it was given.
+    """At production sizes no chosen program reaches outside an argument it was given.
 
     An offset that wraps in 32 bits becomes negative: the programs just past 2^31 elements are
     among those chosen, so that it shows as out of bounds, also where later ones land inside.
@@ -25,9 +25,11 @@ def offsets_fit(observation: Observation, dtype: str) -> Tally:
         raise NotJudgedError(
             f"{found[0].kernel} takes its places from elements that programs not chosen would write"
         )
-    first, *others = {fault.line: _told(observation, fault) for fault in reversed(sure)}.values()
-    first.further = tuple(others)
-    raise first
+    lines = dict.fromkeys(fault.line for fault in sure)
+    first, *others = [next(fault for fault in sure if fault.line == line) for line in lines]
+    violation = _told(observation, first)
+    violation.further = tuple(_told(observation, fault) for fault in others)
+    raise violation
 
 
 def _reads_places(run: Run, fault: Fault) -> bool:
