@@ -51,19 +51,50 @@ def edited(
     original: Kernel, old: str, new: str, *, module: str | None = None, fault: str = "edit"
 ) -> Kernel:
     """Return ``original`` loaded from source in which ``old``, found exactly once, is ``new``."""
+    where = f"fault {fault}"
+    target = _module_to_edit(original, module, where)
+    path = _file_of(target, where)
+    text = _replaced(Path(path).read_text(), old, new, f"{where}: {path}")
+    return _loaded(original, target, text, where)
+
+
+def edited_at(
+    original: Kernel, module: str, span: tuple[int, int], new: str, *, label: str = "edit"
+) -> Kernel:
+    """Return ``original`` from source in which the characters ``span`` of ``module`` are ``new``.
+
+    Raises FaultError where there is no source, and whatever the edited source raises.
+    """
+    target = _module_to_edit(original, module, label)
+    text = Path(_file_of(target, label)).read_text()
+    return _loaded(original, target, text[: span[0]] + new + text[span[1] :], label)
+
+
+def _module_to_edit(original: Kernel, module: str | None, where: str) -> ModuleType:
+    """Return the module whose source is edited: the kernel's own, or the one named."""
     home = sys.modules.get(getattr(original, "__module__", "") or "")
-    qualified = getattr(original, "__qualname__", "<locals>")
-    if home is None or "<" in qualified:
-        raise FaultError(f"fault {fault}: the kernel must be a function of a module, to be edited")
-    target = home if module is None else importlib.import_module(module)
-    path = inspect.getsourcefile(target)
+    if home is None or "<" in getattr(original, "__qualname__", "<locals>"):
+        raise FaultError(f"{where}: the kernel must be a function of a module, to be edited")
+    if module is None or module == home.__name__:
+        return home
+    return importlib.import_module(module)
+
+
+def _file_of(module: ModuleType, where: str) -> str:
+    path = inspect.getsourcefile(module)
     if path is None:
-        raise FaultError(f"fault {fault}: {target.__name__} has no source file")
-    text = _replaced(Path(path).read_text(), old, new, f"fault {fault}: {path}")
-    source = _Source(f"<fault {fault} {next(_NUMBERS)}>/{Path(path).name}", text)
+        raise FaultError(f"{where}: {module.__name__} has no source file")
+    return path
+
+
+def _loaded(original: Kernel, target: ModuleType, text: str, where: str) -> Kernel:
+    """Return the function that stands in the edited module where ``original`` stands."""
+    home = sys.modules[original.__module__]
+    file = Path(_file_of(target, where)).name
+    source = _Source(f"<{where} {next(_NUMBERS)}>/{file}", text)
     fresh = _executed(home, source) if target is home else _imported(home, target, source)
     kernel: object = fresh
-    for part in qualified.split("."):
+    for part in original.__qualname__.split("."):
         kernel = getattr(kernel, part)
     assert callable(kernel)
     return kernel

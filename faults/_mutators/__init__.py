@@ -65,7 +65,7 @@ def operator(
     """Make an operator of a function: its name, its module as the group, its docstring."""
 
     def register(edits: Edits) -> Operator:
-        name: str = edits.__name__  # type: ignore[attr-defined]
+        name: str = edits.__name__
         group = edits.__module__.rpartition(".")[2]
         summary = (edits.__doc__ or "").strip()
         return Operator(

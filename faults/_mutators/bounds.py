@@ -79,12 +79,12 @@ def _range(node: ast.AST, source: Source) -> tuple[str, str, str] | None:
     if not ranged or not isinstance(source.parent(node), ast.For):
         return None
     assert isinstance(node, ast.Call)
-    start, end, step = {
-        1: lambda a: ("0", a[0], "1"),
-        2: lambda a: (a[0], a[1], "1"),
-        3: lambda a: (a[0], a[1], a[2]),
-    }.get(len(node.args), lambda a: ("", "", ""))([source.operand(each) for each in node.args])
-    return (start, end, step) if end else None
+    parts = [source.operand(each) for each in node.args]
+    if len(parts) == 1:
+        return "0", parts[0], "1"
+    if len(parts) == 2:
+        return parts[0], parts[1], "1"
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
 
 
 @operator(

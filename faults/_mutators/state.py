@@ -41,8 +41,9 @@ def sum_started_at_one(node: ast.Call, source: Source) -> Iterator[str]:
 def carry_started_elsewhere(node: ast.Assign, source: Source) -> Iterator[Edit]:
     """A count that a loop carries on begins one too high."""
     value = node.value
-    is_whole = isinstance(value, ast.Constant) and type(value.value) is int
-    if is_whole and source.stored(node) & _carried(source, after=node):
+    if not isinstance(value, ast.Constant) or type(value.value) is not int:
+        return
+    if source.stored(node) & _carried(source, after=node):
         yield source.replace(value, f"{source.text(value)} + 1" if value.value else "1")
 
 
