@@ -4,6 +4,9 @@ import linecache
 import math
 import os
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,16 +43,39 @@ class Recorder:
 
     def own(self, operation: str, amount: Any) -> Any:
         """`amount`, or nothing when the step asking is muted."""
-        site = _site(operation)
+        site = site_of(operation)
         self.sites[site] = None
         return amount * 0.0 if site == self.muted else amount
 
 
-def _site(operation: str) -> Site:
-    frame = sys._getframe(2)
+def site_of(operation: str) -> Site:
+    """The step of an oracle that is being computed: the innermost frame that is not machinery."""
+    frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_MACHINERY):
         frame = frame.f_back
     return Site(operation, frame.f_code.co_filename, frame.f_lineno)
+
+
+# Sees every operation of an evaluation: its name, its rule, operands and options; returns the
+# result, the rule's or another.
+Interceptor = Callable[[str, Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], Any]
+
+_INTERCEPTOR: ContextVar[Interceptor | None] = ContextVar("interceptor", default=None)
+
+
+@contextmanager
+def intercepted(interceptor: Interceptor) -> Iterator[None]:
+    """Let `interceptor` compute every operation of the evaluations that begin inside."""
+    token = _INTERCEPTOR.set(interceptor)
+    try:
+        yield
+    finally:
+        _INTERCEPTOR.reset(token)
+
+
+def is_intercepted() -> bool:
+    """Whether an evaluation that began now would be mutated or watched."""
+    return _INTERCEPTOR.get() is not None
 
 
 class Context:
@@ -61,6 +87,7 @@ class Context:
         self.profile = profile
         self.precision = precision
         self.recorder = recorder
+        self.interceptor = _INTERCEPTOR.get()
         self.compute: Format = profile.compute
         self.unit = profile.compute.unit
         self.accumulate: Format = FORMATS[precision.accumulate]

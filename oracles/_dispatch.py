@@ -131,6 +131,8 @@ def apply(name: str, *operands: Any, **options: Any) -> Any:
     rule = table.get(name) or COMPOSITES.get(name)
     if rule is None:
         raise OracleError(f"{name} has no rule in oracles", name)
+    if traced is not None and traced.context.interceptor is not None:
+        return traced.context.interceptor(name, rule, operands, options)
     return rule(*operands, **options)
 
 

@@ -70,10 +70,10 @@ def total(
     number = _selected(number, where)
     axes = axes_of(len(number.shape), axis)
     context = number.context
-    centred = _centred(number, axes)
+    deviations = centred(number, axes)
     value = number.value.sum(axes, keepdims=keepdims)
-    if centred is not None:
-        error = _squares_error(*centred, axes, keepdims)
+    if deviations is not None:
+        error = _squares_error(*deviations, axes, keepdims)
     else:
         error = sum_error(context, number, axes, keepdims)
     facts = Facts(0.0 if number.facts.floor >= 0 else -math.inf)
@@ -124,9 +124,9 @@ def mean(number: Bounded, axis: Any = None, keepdims: bool = False, where: Any =
     count = count_of(number, axes)
     value = number.value.sum(axes, keepdims=keepdims) / np.float64(count)
     facts = Facts(0.0 if number.facts.floor >= 0 else -math.inf)
-    centred = _centred(number, axes)
-    if centred is not None:
-        error = _squares_error(*centred, axes, keepdims) / count
+    deviations = centred(number, axes)
+    if deviations is not None:
+        error = _squares_error(*deviations, axes, keepdims) / count
         error = error + context.own("mean", 2 * context.unit * (np.abs(value) + error))
         return Bounded(context, value, error * SLACK + context.profile.underflow, facts)
     errors = spread(number)
@@ -161,7 +161,7 @@ def mean_error(context: Context, number: Bounded, axes: Axes, keepdims: bool) ->
     return np.minimum(total_size.sum(axes, keepdims=keepdims) / count * context.gamma(by_sum), most)
 
 
-def _centred(number: Bounded, axes: Axes) -> tuple[Context, Bounded, Bounded, Bounded] | None:
+def centred(number: Bounded, axes: Axes) -> tuple[Context, Bounded, Bounded, Bounded] | None:
     """Context, x, mean and x - mean when `number` is (x - mean)^2, the mean taken over `axes`.
 
     What counts is what the derivation needs: the subtrahend does not vary along `axes`, and the
