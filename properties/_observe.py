@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from trivet.oracles._cache import evaluate_once
 from trivet.oracles._errors import OracleError
-from trivet.oracles._evaluate import Value, evaluate, evaluate_float64
+from trivet.oracles._evaluate import Value, evaluate_float64
 from trivet.properties._arrays import copies_of, numpy_of
 from trivet.properties._cases import Inputs
 from trivet.properties._contract import Contract
@@ -124,7 +125,7 @@ def reference_values(
     try:
         with np.errstate(all="ignore"):
             arrays = known_arrays(inputs)
-            values = evaluate(oracle, arrays, precision=contract.precision, profile=profile)
+            values = evaluate_once(oracle, arrays, precision=contract.precision, profile=profile)
     except OracleError as error:
         _raises_as_well(oracle, inputs)
         raise NotJudgedError(str(error)) from error
