@@ -175,6 +175,14 @@ def old_state_not_decayed(edit: Edit) -> Any:
     return edit("old * tl.exp(exponent)", "old", module=FORWARD)
 
 
+@cfc_step.fault(expects=("offsets_fit",))
+def rows_counted_in_32_bits(edit: Edit) -> Any:
+    """Row times width wrapped beyond 2^31 elements: right in every test, wrong in a large batch."""
+    row = "row = tl.program_id(0).to(tl.int64) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)"
+    next_line = "\n    channel = tl.program_id(1)"
+    return edit(row + next_line, row.replace(".to(tl.int64)", "") + next_line, module=FORWARD)
+
+
 @cfc_step_per_branch_backward.fault(
     expects=("matches_oracle", "renaming_channels_in_the_table_renames_the_gradients"), number=2
 )
@@ -186,6 +194,14 @@ def weights_read_at_the_slots_position_in_the_gradient(edit: Edit) -> Any:
     old = "pre = preactivation(x, h, w_in, w_rec, b, row, channel, B, D, H, BLOCK_K)"
     new = old.replace("channel", "tl.arange(0, channel.shape[0])")
     return edit(old, new, module=BACKWARD)
+
+
+@cfc_step_backward.fault(expects=("offsets_fit",))
+def parts_of_the_batch_counted_in_32_bits(edit: Edit) -> Any:
+    """The first row of a late part wrapped once it was multiplied by the width."""
+    return edit(
+        "part = tl.program_id(2).to(tl.int64)", "part = tl.program_id(2)", module=REDUCTIONS
+    )
 
 
 @cfc_step_per_branch_backward.fault(
