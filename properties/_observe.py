@@ -121,17 +121,27 @@ def reference_values(
     Raises DiscardedError where the reference raises or turns finite input non-finite, and
     NotJudgedError where it cannot be traced.
     """
-    profile = executor.name if executor is not None else "simulator"
     try:
-        with np.errstate(all="ignore"):
-            arrays = known_arrays(inputs)
-            values = evaluate_once(oracle, arrays, precision=contract.precision, profile=profile)
+        values = plan_values(contract, oracle, inputs, executor)
     except OracleError as error:
         _raises_as_well(oracle, inputs)
         raise NotJudgedError(str(error)) from error
     if _finite(inputs.arrays.values()) and any(_accidental(value) for value in values):
         raise DiscardedError("the reference turns finite inputs non-finite")
     return list(values)
+
+
+def plan_values(
+    contract: Contract,
+    oracle: Callable[..., object],
+    inputs: Inputs,
+    executor: Executor | None = None,
+) -> list[Value | None]:
+    """What ``oracle`` says of ``inputs``, in its domain or not. Raises OracleError."""
+    profile = executor.name if executor is not None else "simulator"
+    arrays = known_arrays(inputs)
+    with np.errstate(all="ignore"):
+        return evaluate_once(oracle, arrays, precision=contract.precision, profile=profile)
 
 
 def known_arrays(inputs: Inputs) -> dict[str, Any]:
@@ -197,11 +207,12 @@ def expected_dtypes(observation: Observation, dtype: str) -> Sequence[str]:
             declared = contract.dtype_of(name, dtype)
         if declared is None and value is not None and value.error is None:
             declared = "bool" if value.value.dtype == np.bool_ else ANY_INTEGER
-        wanted.append(declared or _promoted(observation.inputs))
+        wanted.append(declared or promoted(observation.inputs))
     return wanted
 
 
-def _promoted(inputs: Inputs) -> str:
+def promoted(inputs: Inputs) -> str:
+    """Return the promotion of the float arguments' dtypes: that of an undeclared float output."""
     floats = [
         t.dtype
         for t in inputs.tensors.values()
