@@ -1,5 +1,6 @@
 """Judging a contract: generate inputs, run the kernel once, let every law look at the run."""
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from trivet.properties._gate import Gate
 from trivet.properties._generate import Generator
 from trivet.properties._judges import Judges
 from trivet.properties._observe import DiscardedError, Observation, observe
+from trivet.properties._power import Power
 from trivet.properties._profiles import Profile, profile_of
 from trivet.properties._shrunk import smallest_failures
 from trivet.properties._verdict import Verdict
@@ -67,12 +69,16 @@ class Session:
         self.judges = Judges(self.contract, self.executor, self.laws, self.source, self.dtype)
         self.generator = Generator(self.contract, self.dtype, self.seed, self.profile)
         self.gates = self.judges.gates
+        # The plan is the contract's, not the kernel's: a search for a fault learns nothing from it.
+        asked = self.stop_when is None and "matches_oracle" in self.gates
+        self.power = self._power() if asked else None
 
     def run(self) -> None:
         """Generate and judge until the profile's count is reached or the search may stop."""
         self.generator.learn(self.judges.executor_for(0))
         if self.judges.on_shared_runs:
             self._judge_shared_cases()
+            self._certify()
         for law in self.judges.with_own_cases:
             self._judge_own_cases(law)
         if not self.stopped:
@@ -106,9 +112,31 @@ class Session:
         if observation is None:
             return
         self.judges.judge_shared(observation, case, self.dtype, self.generator)
+        self._collect(observation)
         self.example += 1
         if self.progress:
             self.progress(f"{self.name} {self.dtype}", self.example, self.profile.examples)
+
+    def _power(self) -> Power:
+        return Power(self.contract, self.dtype, self.profile, self.judges.executor_for(0))
+
+    def _collect(self, observation: Observation) -> None:
+        """Keep inputs that the value law judged, for the power certificate."""
+        gate = self.gates.get("matches_oracle")
+        if self.power is None or gate is None or gate.closed or gate.reds:
+            return
+        self.power.add(observation.inputs, observation.values, self.example)
+
+    def _certify(self) -> None:
+        """Let the value law's gate say what its inputs would have shown, unless it is red."""
+        gate = self.gates.get("matches_oracle")
+        if self.power is None or gate is None or gate.closed or gate.reds:
+            return
+        started = time.perf_counter()
+        certificate = self.power.certificate()
+        gate.note = certificate.note() if certificate.applicable else None
+        gate.vacuous = certificate.vacuity
+        gate.seconds += time.perf_counter() - started
 
     def _judge_own_cases(self, law: str) -> None:
         gate = self.gates[law]

@@ -49,6 +49,8 @@ class Gate:
     not_promised: str | None = None
     elsewhere: str | None = None
     inapplicable: str | None = None
+    vacuous: str | None = None
+    note: str | None = None
     discards: Counter[str] = field(default_factory=Counter)
     classes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
@@ -130,7 +132,9 @@ class Gate:
                 kind = "normal" if normal else "special"
                 share = self.undecided[normal] / self.judged[normal]
                 return "not_judged", f"{share:.1%} of the elements of {kind} inputs are undecidable"
-        return "green", None if self.bitwise is None else _bitwise_note(self.bitwise)
+        if self.vacuous:
+            return "red", f"vacuous: {self.vacuous}"
+        return "green", self.note if self.bitwise is None else _bitwise_note(self.bitwise)
 
     def verdict(
         self,

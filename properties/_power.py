@@ -72,10 +72,12 @@ class Certificate:
         return [mutant for mutant in self.applicable if not mutant.separated]
 
     @property
-    def vacuous(self) -> bool:
-        """Whether there are mutants and all inputs separate none of them."""
+    def vacuity(self) -> str | None:
+        """Why a gate of these inputs proves nothing: there are mutants, and it separates none."""
         known = self.applicable
-        return bool(known) and len(self.unseparated) == len(known) and not self.untried
+        if not known or len(self.unseparated) < len(known) or self.untried:
+            return None
+        return f"no input separates any of the {len(known)} mutants of the plan"
 
     def note(self) -> str:
         """Return what is and is not separated, in a sentence."""
@@ -103,16 +105,12 @@ class _Example:
 
 @dataclass
 class Power:
-    """Collects the inputs of a gate and certifies what they separate.
-
-    ``whole=False`` asks only whether the gate is vacuous, which costs no evaluation.
-    """
+    """Collects the inputs of a gate and certifies what they separate."""
 
     contract: Contract
     dtype: str
     profile: Profile
     executor: Executor | None = None
-    whole: bool = True
     _examples: list[_Example] = field(default_factory=list)
     _spent: int = 0
 
@@ -128,8 +126,6 @@ class Power:
         """Mutate the plan on the inputs until all mutants are separated or the inputs end."""
         examples = sorted(self._examples, key=lambda e: abs(math.log2(e.size / _ORDINARY)))
         found = list(self._factors(examples))
-        if not self.whole:
-            return Certificate(found)
         mutants = self._steps(examples)
         untried = sum(not self._tried(m, mutant, examples) for mutant, m in mutants.items())
         found += mutants.values()
