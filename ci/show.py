@@ -17,6 +17,7 @@ def page(found: "Found") -> str:
     """Return what the contract promises, how it is judged, and the faults that prove it."""
     from trivet.ci.gate import laws_of
     from trivet.properties._bound_page import bound_lines
+    from trivet.properties._power_page import power_lines
 
     contract = found.contract
     lines = [
@@ -33,6 +34,9 @@ def page(found: "Found") -> str:
         "",
         "bound of the formula",
         *(f"  {line}" for line in bound_lines(contract)),
+        "",
+        "power",
+        *(f"  {line}" for line in power_lines(contract)),
         "",
         "last margins",
         *(f"  {line}" for line in [*recall(found.name)] or ["none yet: run trivet gate"]),

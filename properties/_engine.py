@@ -123,7 +123,8 @@ class Session:
     def _collect(self, observation: Observation) -> None:
         """Keep inputs that the value law judged, for the power certificate."""
         gate = self.gates.get("matches_oracle")
-        if self.power is None or gate is None or gate.closed or gate.reds:
+        judged = observation.run.error is None and observation.run.failed is None
+        if self.power is None or gate is None or gate.closed or gate.reds or not judged:
             return
         self.power.add(observation.inputs, observation.values, self.example)
 
