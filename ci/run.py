@@ -58,6 +58,17 @@ def install() -> None:
     _for_the_process.enter_context(route(handler))
 
 
+def stand_in() -> None:
+    """Answer for a CUDA device in this process where torch has none; called once it is there."""
+    import torch
+
+    if torch.cuda.is_available():
+        return
+    from trivet.simulator.cuda import cuda_on_cpu
+
+    _for_the_process.enter_context(cuda_on_cpu())
+
+
 @dataclass
 class _Reporting:
     """Launches on the simulator and writes down what it finds; a finding counts once a process."""
@@ -74,8 +85,11 @@ class _Reporting:
         self.launches += 1
         count = self.folder / f"launches-{os.getpid()}"
         count.write_text(str(self.launches).rjust(_COUNT_WIDTH))
+        from trivet.simulator.cuda import plain_torch
+
         try:
-            return self.session.launch(call)
+            with plain_torch():
+                return self.session.launch(call)
         finally:
             self._report()
 
