@@ -34,6 +34,7 @@ _READ_OPTIONS = ("default_dot_input_precision", "allowed_dot_input_precisions", 
 
 Signature = Mapping[str, Any]
 Path_ = str | tuple[int, ...]
+_Asked = tuple[dict[str, Any], dict[tuple[int, ...], object], dict[str, object]]
 
 
 class UnsupportedKernelError(Exception):
@@ -60,6 +61,7 @@ class _Memory:
         self.source = ""
         self.hash: str | None = None
         self.lowered: dict[object, Lowered] = {}
+        self.asked: dict[object, _Asked] = {}
         self.kept: list[object] = []
         self.globals: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = {}
 
@@ -87,7 +89,13 @@ def lower(
     found = memory.lowered.get(quick)
     if found is None:
         found = memory.lowered[quick] = _lower_once(fn, memory, signature, values, read, quick)
+        memory.asked[quick] = (dict(signature), values, read)
     return found
+
+
+def specialisations(fn: Any) -> list[_Asked]:
+    """Return the arguments of every ``lower`` of ``fn`` in this process: what its launches used."""
+    return list(_memory_of(compiled(fn)).asked.values())
 
 
 def _plain(value: Any) -> Any:
@@ -155,6 +163,7 @@ def _refresh(fn: Any, memory: _Memory) -> None:
     memory.hash = fn.hash
     memory.source = _digest(FORMAT, triton.__version__, content, *files)
     memory.lowered.clear()
+    memory.asked.clear()
     # Of every function itself: Triton 3.6 leaves out the callees' at first.
     memory.globals = {
         key: used

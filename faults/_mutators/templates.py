@@ -18,6 +18,7 @@ _CAPS = (64, 512)
         "y = globals().setdefault(f'_kept_y_{(n,)}', torch.zeros(n))",
     ),
     silent="y = f(n)",
+    beyond=True,
 )
 def workspace_kept(node: ast.Call, source: Source) -> Iterator[str]:
     """A buffer is kept from the call before, for each size."""
