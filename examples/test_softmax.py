@@ -5,7 +5,7 @@ import torch
 import triton
 import triton.language as tl
 
-from trivet import Contract, Tensor, reals, sizes
+from trivet import UNIT_LAST, Contract, Tensor, reals, sizes
 
 
 @triton.jit
@@ -47,9 +47,17 @@ def oracle(m, x):
 softmax = Contract(
     kernel=fused_softmax,
     oracles=[oracle],
-    dims={"M": sizes(0, 40), "N": sizes(1, 300)},
-    # The domain reaches where the maximum has to be subtracted: exp(89) overflows float32.
-    args={"x": Tensor("M N", dtypes=("float32", "bfloat16"), domain=reals(-1e4, 1e4))},
+    # At the production sizes offsets no longer fit into 32 bits.
+    dims={"M": sizes(0, 40, production=2**20), "N": sizes(1, 300, production=4096)},
+    args={
+        "x": Tensor(
+            "M N",
+            dtypes=("float32", "bfloat16"),
+            # Reaches where the maximum has to be subtracted: exp(89) overflows float32.
+            domain=reals(-1e4, 1e4),
+            layouts=UNIT_LAST,
+        )
+    },
 )
 
 
