@@ -9,7 +9,8 @@ from trivet.ci.errors import CannotJudgeError
 def replay_witness(path: Path) -> int:
     """Print what the law says of the witness's inputs now and return the exit status.
 
-    Raises CannotJudgeError where the file is no witness or its contract or law is gone.
+    Raises CannotJudgeError where the file is no witness, its contract or law is gone, or the
+    law cannot be judged on its inputs.
     """
     import torch
 
@@ -24,5 +25,7 @@ def replay_witness(path: Path) -> int:
     if replayed.failure is not None:
         print(replayed.failure.text)
         return EXIT_STATUS["red"]
+    if replayed.not_judged is not None:
+        raise CannotJudgeError(f"{witness.contract}: {witness.law}: {replayed.not_judged}")
     print(f"{witness.contract} keeps {witness.law} at {witness.dtype} on the inputs of {path}")
     return EXIT_STATUS["green"]

@@ -10,37 +10,64 @@ from trivet.properties._cases import Case, Inputs
 from trivet.properties._collect import find
 from trivet.properties._contract import Contract
 from trivet.properties._failure import failure_of
-from trivet.properties._judges import Judges
-from trivet.properties._observe import observe
-from trivet.properties._verdict import Failure
-from trivet.properties._witness import Witness, arrays_of, load, unpacked
+from trivet.properties._judges import Judges, RejectedError
+from trivet.properties._observe import DiscardedError, observe
+from trivet.properties._sizes import Choice
+from trivet.properties._verdict import (
+    Failure,
+    InapplicableError,
+    NotJudgedError,
+    NotPromisedError,
+    Violation,
+)
+from trivet.properties._witness import Witness, arrays_of, load, packed, unpacked
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A witness and how its law is broken now; ``failure`` is None where it holds."""
+    """A witness and how its law is broken now; ``failure`` is None where it holds.
+
+    ``not_judged`` says why the law could not be judged on these inputs; None where it was.
+    """
 
     witness: Witness
-    failure: Failure | None
+    failure: Failure | None = None
+    not_judged: str | None = None
 
 
 def replay(path: str | Path) -> Replayed:
     """Judge the law of a witness on its inputs.
 
-    Raises ValueError for a file that is no witness or a law that is gone, UnknownNameError where
-    its contract is gone.
+    Raises ValueError for a file that is no witness, for a law that is gone and for a contract
+    whose arguments have changed, UnknownNameError where the contract is gone.
     """
     witness = load(path)
     found = find([witness.source])[0]
     contract = found.contract
     judges = Judges(contract, "simulator", [witness.law], witness.source)
-    inputs = _inputs(contract, witness)
+    try:
+        inputs = _inputs(contract, witness)
+    except ValueError as error:
+        raise ValueError(f"witness {path}: {error}") from error
     observation = observe(contract, inputs, judges.executor_for(witness.configuration))
     observation.notes.update(example=witness.configuration, case=inputs.case, normal=True)
-    violation = judges.violation(witness.law, observation, inputs.case, witness.dtype)
-    if violation is None:
-        return Replayed(witness, None)
-    failure = failure_of(
+    try:
+        judges.check(witness.law, observation, inputs.case, witness.dtype)
+    except Violation as violation:
+        return Replayed(witness, _failure(violation, witness, judges, inputs, path))
+    except RejectedError:
+        return Replayed(witness)
+    except (InapplicableError, NotJudgedError, NotPromisedError, DiscardedError) as reason:
+        return Replayed(witness, not_judged=str(reason))
+    except Exception as error:
+        return Replayed(witness, not_judged=f"the law crashed: {type(error).__name__}: {error}")
+    return Replayed(witness)
+
+
+def _failure(
+    violation: Violation, witness: Witness, judges: Judges, inputs: Inputs, path: str | Path
+) -> Failure:
+    return failure_of(
         violation,
         contract=witness.contract,
         law=witness.law,
@@ -50,11 +77,17 @@ def replay(path: str | Path) -> Replayed:
         arguments=inputs.tensors,
         witness=str(path),
     )
-    return Replayed(witness, failure)
 
 
 def _inputs(contract: Contract, witness: Witness) -> Inputs:
+    if witness.dtype not in contract.dtypes():
+        raise ValueError(f"the contract is no longer judged at {witness.dtype}")
+    changed = set(contract.args) - set(witness.args)
+    changed |= {name for name in witness.args if name not in {*contract.args, *contract.dims}}
+    if changed:
+        raise ValueError(f"the contract's arguments have changed: {', '.join(sorted(changed))}")
     tensors: dict[str, Any] = unpacked(witness.args)
+    tensors.update(_choices(contract, witness))
     arrays: dict[str, Any] = {**witness.dims, **arrays_of(tensors)}
     arrays.update(dict.fromkeys(contract.unwritten_arguments()))
     for name, value in tensors.items():
@@ -64,3 +97,17 @@ def _inputs(contract: Contract, witness: Witness) -> Inputs:
             arrays[name] = None if arrays[name] is None else arrays[name].astype("int64")
     case = Case(dims=witness.dims, recipes={})
     return Inputs(contract, case, witness.dtype, witness.dims, tensors, arrays)
+
+
+def _choices(contract: Contract, witness: Witness) -> dict[str, Any]:
+    """Return the values of Choice arguments, found among those the contract names."""
+    found = {}
+    for name, argument in contract.args.items():
+        if isinstance(argument, Choice):
+            saved = witness.args[name]
+            held = [value for value in argument.values if packed({name: value})[name] == saved]
+            if not held:
+                shown = ", ".join(map(str, saved.values()))
+                raise ValueError(f"argument {name}: {shown} is no longer a choice")
+            found[name] = held[0]
+    return found

@@ -4,6 +4,8 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,13 @@ from trivet.properties._arrays import exact, numpy_of
 from trivet.simulator.cache import cache_folder, write_whole
 
 VERSION = 1
+_KINDS = {
+    **dict.fromkeys(("contract", "source", "law", "dtype", "text"), str),
+    **dict.fromkeys(("seed", "configuration"), int),
+    **dict.fromkeys(("dims", "args"), dict),
+}
+_POISON = 0xFF
+_PLAIN = (bool, int, float, str, type(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +48,21 @@ def save(witness: Witness, number: int = 0) -> Path:
     folder = cache_folder("witnesses")
     suffix = f"-{number}" if number else ""
     stem = f"{witness.contract}-{witness.law}-{witness.dtype}{suffix}"
-    path = folder / (re.sub(r"[^\w.\-]", "_", stem) + ".json")
+    stem = re.sub(r"[^\w.\-]", "_", stem)
+    path = folder / f"{stem}.json"
+    if _source_of(path) not in (None, witness.source):
+        # Contracts of one name in two files must not overwrite each other's witnesses.
+        path = folder / f"{stem}-{sha256(witness.source.encode()).hexdigest()[:8]}.json"
     fields = {name: getattr(witness, name) for name in Witness.__slots__}
     write_whole(path, json.dumps(fields, indent=1))
     return path
+
+
+def _source_of(path: Path) -> str | None:
+    try:
+        return load(path).source
+    except ValueError:
+        return None
 
 
 def load(path: str | Path) -> Witness:
@@ -57,6 +77,11 @@ def load(path: str | Path) -> Witness:
     missing = [name for name in Witness.__slots__ if name not in fields]
     if missing:
         raise ValueError(f"witness {path}: lacks {', '.join(missing)}")
+    wrong = next(
+        (name for name, kind in _KINDS.items() if not isinstance(fields[name], kind)), None
+    )
+    if wrong is not None:
+        raise ValueError(f"witness {path}: {wrong} is no {_KINDS[wrong].__name__}")
     return Witness(**{name: fields[name] for name in Witness.__slots__})
 
 
@@ -68,7 +93,8 @@ def packed(arguments: Mapping[str, object]) -> dict[str, dict[str, Any]]:
 
 def _pack(value: object, groups: dict[int, int]) -> dict[str, Any]:
     if not isinstance(value, torch.Tensor):
-        return {"value": value}
+        # A Choice may hold anything: what JSON cannot carry is found again by how it prints.
+        return {"value": value} if type(value) in _PLAIN else {"repr": repr(value)}
     key = value.untyped_storage().data_ptr() or id(value)
     return {
         "shape": list(value.shape),
@@ -76,18 +102,34 @@ def _pack(value: object, groups: dict[int, int]) -> dict[str, Any]:
         "offset": value.storage_offset(),
         "dtype": str(value.dtype).removeprefix("torch."),
         "storage": groups.setdefault(key, len(groups)),
+        "storage bytes": value.untyped_storage().nbytes(),
         "hex values": numpy_of(value).tobytes().hex(),
     }
 
 
 def unpacked(args: Mapping[str, dict[str, Any]]) -> dict[str, object]:
-    """Rebuild the arguments of a witness, with their strides, offsets and sharing."""
+    """Rebuild the arguments of a witness, with their strides, offsets and sharing.
+
+    A value that JSON could not carry comes as its text. Raises ValueError naming the argument.
+    """
     sizes: dict[int, int] = {}
-    for arg in (a for a in args.values() if "shape" in a):
+    storages: dict[int, torch.Tensor] = {}
+    found: dict[str, object] = {}
+    for step in (partial(_measure, sizes), partial(_unpack, sizes, storages)):
+        for name, arg in args.items():
+            try:
+                found[name] = step(arg)
+            except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+                text = f"{type(error).__name__}: {error}"
+                raise ValueError(f"argument {name}: cannot be rebuilt: {text}") from error
+    return found
+
+
+def _measure(sizes: dict[int, int], arg: Mapping[str, Any]) -> None:
+    if "shape" in arg:
         itemsize = torch.empty(0, dtype=getattr(torch, arg["dtype"])).element_size()
-        sizes[arg["storage"]] = max(sizes.get(arg["storage"], 0), _reach(arg) * itemsize)
-    storages = {key: torch.full((size,), 0xFF, dtype=torch.uint8) for key, size in sizes.items()}
-    return {name: _unpack(arg, storages) for name, arg in args.items()}
+        reach = max(_reach(arg) * itemsize, arg["storage bytes"])
+        sizes[arg["storage"]] = max(sizes.get(arg["storage"], 0), reach)
 
 
 def _reach(arg: Mapping[str, Any]) -> int:
@@ -97,15 +139,19 @@ def _reach(arg: Mapping[str, Any]) -> int:
     return int(arg["offset"] + sum((size - 1) * stride for size, stride in steps) + 1)
 
 
-def _unpack(arg: Mapping[str, Any], storages: Mapping[int, torch.Tensor]) -> object:
+def _unpack(
+    sizes: Mapping[int, int], storages: dict[int, torch.Tensor], arg: Mapping[str, Any]
+) -> object:
     if "shape" not in arg:
-        return arg["value"]
+        return arg["repr"] if "repr" in arg else arg["value"]
     dtype = getattr(torch, arg["dtype"])
-    storage = storages[arg["storage"]].untyped_storage()
+    group = arg["storage"]
+    poisoned = torch.full((sizes[group],), _POISON, dtype=torch.uint8)
+    storage = storages.setdefault(group, poisoned).untyped_storage()
     view = torch.empty(0, dtype=dtype)
     view.set_(storage, arg["offset"], arg["shape"], arg["strides"])
     raw = bytearray(bytes.fromhex(arg["hex values"]))
-    if raw:
+    if raw or view.numel():
         values = torch.frombuffer(raw, dtype=dtype).reshape(arg["shape"])
         _write(view, values)
     return view
