@@ -6,16 +6,19 @@ from typing import Any
 import numpy as np
 
 from trivet.oracles._bounded import (
+    SLACK,
     Bounded,
     Facts,
     Origin,
     context_of,
     doubtful,
     finish,
+    joined_terms,
     lift,
     representable,
     rule,
     spread,
+    terms_of,
 )
 from trivet.oracles._context import Context
 from trivet.oracles._dispatch import apply
@@ -37,7 +40,10 @@ def _unrounded(context: Context, value: Array, propagated: Array, exact: Any) ->
 
 @rule("add")
 def add(first: Any, second: Any) -> Bounded:
-    """a + b, correctly rounded; exact where the sum is a float32 number."""
+    """a + b, correctly rounded; exact where the sum is a float32 number.
+
+    a + b + c, written out or in a loop, stands for the sum of its terms in any order.
+    """
     context, a, b = pair(first, second)
     for shift, logarithm in ((a, b), (b, a)):
         merged = _log_sum_exp(shift, logarithm)
@@ -45,7 +51,33 @@ def add(first: Any, second: Any) -> Bounded:
             return merged
     floor = a.facts.floor + b.facts.floor
     floor = floor - abs(floor) * context.unit * 2 if floor > -math.inf else floor
-    return _sum(context, "add", a, b, b.value, floor=floor)
+    result = _sum(context, "add", a, b, b.value, Origin("add", (a, b)), floor)
+    return result if terms_of(a) is terms_of(b) is None else _in_any_order(result, a, b)
+
+
+def _in_any_order(total: Bounded, a: Bounded, b: Bounded) -> Bounded:
+    """`total` of n > 2 terms with a bound for every order of them.
+
+    As for a sum: each term passes at most n - 1 additions, error g_(n-1) sum|t|; none where all
+    are multiples of a quantum and every partial sum has few enough of them to be exact. Without
+    this a sum that is exact in the order written would demand that order.
+    """
+    context = total.context
+    terms = total.terms = joined_terms(a, b)
+    total.origin = None
+    depth = terms.number - 1
+    if context.precision.depth is not None:
+        depth = np.minimum(depth, max(context.precision.depth, 1))
+    reach = terms.magnitude + terms.inherited
+    own = context.own("add", context.gamma(depth, context.unit) * reach)
+    error = (terms.inherited + own) * SLACK
+    over = (reach > context.compute.largest) & np.isfinite(total.value)
+    error = np.where(over | np.isnan(error), np.inf, error)
+    limit = np.ldexp(terms.quantum, context.compute.significand)
+    exact = (terms.inherited == 0) & (terms.magnitude <= limit)
+    keep = exact | ~np.isfinite(total.value)
+    total.error = np.where(keep, total.error, np.maximum(total.error, error))
+    return total
 
 
 @rule("subtract")
@@ -241,13 +273,15 @@ def negative(number: Bounded) -> Bounded:
 @rule("positive", "copy")
 def positive(number: Bounded) -> Bounded:
     """x itself, in memory of its own."""
-    return Bounded(
+    copied = Bounded(
         number.context,
         number.value.copy(),
         number.error.copy(),
         Facts(number.facts.floor, number.facts.rescaled),
         number.origin,
     )
+    copied.terms = number.terms and number.terms.moved(np.copy)
+    return copied
 
 
 @rule("abs")

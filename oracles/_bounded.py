@@ -53,10 +53,27 @@ class Origin(NamedTuple):
     axes: tuple[int, ...] = ()
 
 
+class Terms(NamedTuple):
+    """What an explicit sum has added up, per element: a + b + c promises no order of its terms.
+
+    magnitude: sum of the terms' sizes; inherited: sum of their errors; quantum: a power of two
+    that divides them all (0 where none is known); number: how many they are.
+    """
+
+    magnitude: Array
+    inherited: Array
+    quantum: Array
+    number: Array
+
+    def moved(self, function: Callable[[Array], Any]) -> Terms:
+        """The terms of the elements that `function` moves."""
+        return Terms(*(np.asarray(function(part)) for part in self))
+
+
 class Bounded(Operators):
     """`value` and `error`, float64 arrays of one shape; see the module for their meaning."""
 
-    __slots__ = ("error", "facts", "origin", "value")
+    __slots__ = ("error", "facts", "origin", "terms", "value")
     rules: ClassVar[dict[str, Rule]] = {}
     rank = 2
 
@@ -76,6 +93,7 @@ class Bounded(Operators):
         self.error: Array = error
         self.facts = facts or Facts()
         self.origin = origin
+        self.terms: Terms | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -95,6 +113,11 @@ class Bounded(Operators):
 
     def __setitem__(self, key: Any, item: Any) -> None:
         part = lift(self.context, item)
+        known = terms_of(part)
+        if known is not None or self.terms is not None:
+            self.terms = self.terms or single_terms(self)
+            for mine, new in zip(self.terms, known or single_terms(part), strict=True):
+                mine[key] = new
         self.value[key] = part.value
         self.error[key] = part.error
         self.facts.floor = min(self.facts.floor, part.facts.floor)
@@ -140,6 +163,40 @@ def lift(context: Context, operand: Any) -> Bounded:
     floor = float(value) if value.ndim == 0 and value == value else -math.inf
     error = np.where(representable(context, value), 0.0, context.unit * np.abs(value) * SLACK)
     return Bounded(context, value, error, Facts(floor - abs(floor) * context.unit * SLACK))
+
+
+def single_terms(number: Bounded) -> Terms:
+    """A number as the sum of itself alone."""
+    error = spread(number)
+    quantum = np.zeros(number.shape) if error.all() else quantum_of(number.value)
+    return Terms(np.abs(number.value), np.array(error), quantum, np.ones(number.shape))
+
+
+def terms_of(number: Bounded) -> Terms | None:
+    """The terms of a number that is an explicit sum, None for any other."""
+    if number.terms is None and number.origin is not None and number.origin.kind == "add":
+        number.terms = joined_terms(*number.origin.operands)
+    return number.terms
+
+
+def joined_terms(first: Bounded, second: Bounded) -> Terms:
+    """The terms of first + second."""
+    one, two = (terms_of(number) or single_terms(number) for number in (first, second))
+    shape = np.broadcast_shapes(first.shape, second.shape)
+    magnitude, inherited, count = (
+        np.array(np.broadcast_to(a + b, shape))
+        for a, b in ((one[0], two[0]), (one[1], two[1]), (one[3], two[3]))
+    )
+    quantum = np.array(np.broadcast_to(np.minimum(one.quantum, two.quantum), shape))
+    return Terms(magnitude, inherited, quantum, count)
+
+
+def quantum_of(value: Array) -> Array:
+    """The largest power of two that divides each number, infinity for 0."""
+    fraction, exponent = np.frexp(value)
+    whole = np.abs(np.ldexp(fraction, 53)).astype(np.int64)
+    lowest = np.ldexp((whole & -whole).astype(np.float64), np.maximum(exponent - 53, -1074))
+    return np.where(value == 0, np.inf, lowest)
 
 
 def stacked(context: Context, sequence: Any) -> Bounded:

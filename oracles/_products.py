@@ -12,6 +12,7 @@ from trivet.oracles._bounded import (
     context_of,
     doubtful,
     lift,
+    quantum_of,
     rule,
     settle,
     spread,
@@ -28,10 +29,7 @@ _TF32 = 2 * 2.0**-10 + 2.0**-20
 
 def _quantum(value: Array, axis: int | None) -> Any:
     """The largest power of two that divides every number along `axis`."""
-    fraction, exponent = np.frexp(value)
-    whole = np.abs(np.ldexp(fraction, 53)).astype(np.int64)
-    lowest = np.ldexp((whole & -whole).astype(np.float64), np.maximum(exponent - 53, -1074))
-    return np.where(value == 0, np.inf, lowest).min(axis, initial=np.inf)
+    return quantum_of(value).min(axis, initial=np.inf)
 
 
 def _product_error(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from trivet.oracles._bounded import Bounded, Facts, context_of, lift, rule, stacked
+from trivet.oracles._bounded import Bounded, Facts, context_of, lift, rule, stacked, terms_of
 from trivet.oracles._discrete import STRUCTURE, Discrete, parts
 from trivet.oracles._dispatch import Rule, Traced
 from trivet.oracles._errors import Undecidable
@@ -116,8 +116,13 @@ def _one(name: str, function: Rule) -> None:
             error = np.where(_doubt_in(doubt, np.shape(error)), np.inf, error)
         if name == "broadcast_to":
             value, error = value.copy(), error.copy()
-        facts = Facts() if name in _FRESH else array.facts
-        return Bounded(array.context, value, error, facts)
+        if name in _FRESH:
+            return Bounded(array.context, value, error)
+        moved = Bounded(array.context, value, error, array.facts)
+        terms = terms_of(array)
+        if terms is not None:
+            moved.terms = terms.moved(lambda part: function(part, *settings, **options))
+        return moved
 
     rule(name)(move)
     STRUCTURE[name] = move

@@ -44,6 +44,31 @@ def test_every_order_of_a_small_dot(kind):
         judge(lambda a, b: np.einsum("i,i->", a, b), actuals, a=a, b=b)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", [3, 4])
+def test_a_sum_written_out_demands_no_order(kind, count):
+    def in_a_loop(x):
+        total = np.zeros((2,))
+        for number in x:
+            total[1] = total[1] + number
+        return total[1]
+
+    rng = generator(count)
+    for _ in range(4):
+        x = draw(rng, (count,), kind)
+        orders = [("order", y) for y in all_orders(lambda a, b: f32(a + b), list(x))]
+        judge(lambda x: sum(x[i] for i in range(len(x))), orders, x=x)
+        judge(in_a_loop, orders, x=x)
+
+
+def test_a_sum_exact_in_the_order_written_is_not_exact_in_every_order():
+    (value,) = evaluate(lambda a, b, c: a + b + c, {"a": 2.0**27, "b": -(2.0**27), "c": 1.5})
+    assert value.value == 1.5
+    assert accept(f32(0.0), value).ok
+    (whole,) = evaluate(lambda a, b, c: a + b + c, {"a": 2.0**23, "b": -7.0, "c": 3.0})
+    assert whole.error == 0
+
+
 def test_sums_and_running_sums():
     for _, x in each_kind():
         judge(lambda m, x: m.sum(x, axis=-1), [(n, f(x)) for n, f in SUMS.items()], x=x)
