@@ -50,7 +50,10 @@ def find(names: Sequence[str] = ()) -> list[Found]:
         found = [*shipped(), *configured()]
     else:
         found = [f for name in names for f in _named(name)]
-    return list({f.source: f for f in found}.values())
+    kept: dict[tuple[Path, str], Found] = {}
+    for each in found:
+        kept.setdefault((each.path.resolve(), each.variable), each)
+    return list(kept.values())
 
 
 def configured() -> list[Found]:
@@ -58,8 +61,17 @@ def configured() -> list[Found]:
     project = Path("pyproject.toml")
     if not project.exists():
         return []
-    settings = tomllib.loads(project.read_text()).get("tool", {}).get("trivet", {})
-    return [found for path in settings.get("paths", []) for found in in_path(Path(path))]
+    try:
+        settings = tomllib.loads(project.read_text()).get("tool", {}).get("trivet", {})
+    except tomllib.TOMLDecodeError as error:
+        raise UnreadableFileError(f"{project}: {error}") from error
+    paths = settings.get("paths", [])
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        raise UnreadableFileError(f"{project}: [tool.trivet] paths = {paths!r}: expected a list")
+    missing = next((path for path in paths if not Path(path).exists()), None)
+    if missing is not None:
+        raise UnreadableFileError(f"{project}: [tool.trivet] paths: {missing}: no such path")
+    return [found for path in paths for found in in_path(Path(path))]
 
 
 def _named(name: str) -> list[Found]:
@@ -71,8 +83,9 @@ def _named(name: str) -> list[Found]:
         held = _in_existing(Path(file)) if file.endswith(".py") else _in_module(file)
         return _matching(held, variable, name)
     known = shipped()
-    if any(fnmatch.fnmatchcase(f.name, name) for f in known):
-        return _matching(known, name, name)
+    exact = [f for f in known if f.name == name]
+    if exact:  # asked for by its full name: nobody's files need to be imported
+        return exact
     return _matching([*known, *configured()], name, name)
 
 
@@ -112,13 +125,23 @@ def shipped() -> list[Found]:
 def in_path(path: Path) -> list[Found]:
     """Return the contracts of a file, or of every file of a folder that speaks of a Contract."""
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*.py") if _may_hold_contracts(file))
+        files = [file for file in _files(path) if _may_hold_contracts(file)]
         return [found for file in files for found in in_path(file)]
     module = load_file(path)
     return [
         Found(variable, contract, path, variable, f"{path}:{variable}")
         for variable, contract in _contracts(module)
     ]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the Python files of a folder in order, but none of environments and hidden folders."""
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.suffix == ".py":
+            yield path
+        foreign = path.name.startswith(".") or (path / "pyvenv.cfg").exists()
+        if path.is_dir() and not path.is_symlink() and not foreign:
+            yield from _files(path)
 
 
 def _may_hold_contracts(file: Path) -> bool:
@@ -141,17 +164,27 @@ def load_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except KeyboardInterrupt:
+        del sys.modules[name]
+        raise
+    except BaseException as error:  # sys.exit() and pytest.skip() are no verdict either
         del sys.modules[name]
         raise UnreadableFileError(f"{path}: {type(error).__name__}: {error}") from error
     return module
 
 
 def _in_module(name: str) -> list[Found]:
+    here = str(Path.cwd())
+    if here not in sys.path:  # the console script's path begins in its own folder
+        sys.path.insert(0, here)
     try:
         module = importlib.import_module(name)
-    except ImportError as error:
+    except (ImportError, ValueError) as error:
         raise UnknownNameError(f"{name}: cannot be imported: {error}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise UnreadableFileError(f"{name}: {type(error).__name__}: {error}") from error
     path = Path(str(module.__file__))
     return [Found(v, c, path, v, f"{name}:{v}") for v, c in _contracts(module)]
 
