@@ -176,7 +176,7 @@ def test_a_write_that_fails_leaves_the_old_witness(cache, monkeypatch):
 def test_bad_files_are_named(tmp_path, monkeypatch, content, message):
     monkeypatch.chdir(tmp_path)
     Path("w.json").write_text(content)
-    with pytest.raises(ValueError, match="w.json") as found:
+    with pytest.raises(ValueError, match=r"w\.json") as found:
         load("w.json")
     assert str(found.value).startswith(message)
 
@@ -212,5 +212,5 @@ def test_arguments_that_cannot_be_rebuilt_are_named(change, cause):
 
 
 def test_a_missing_part_of_an_argument_is_named():
-    with pytest.raises(ValueError, match="^argument x: cannot be rebuilt: KeyError: 'value'$"):
+    with pytest.raises(ValueError, match=r"^argument x: cannot be rebuilt: KeyError: 'value'$"):
         unpacked({"x": {}})
