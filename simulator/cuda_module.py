@@ -5,6 +5,7 @@ device has the figures of the one that Triton is shown.
 """
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -14,7 +15,8 @@ from unittest.mock import patch
 
 import torch
 
-_MEMORY = 80 * 2**30
+# Tensors live in the CPU's memory: suites that ask how much there is are told half of it.
+_MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 _CAPABILITY = (9, 0)
 _NAME = "trivet's simulated device"
 
@@ -127,10 +129,6 @@ def _always(value: Any) -> Callable[..., Any]:
     return lambda *args, **kwargs: value
 
 
-def _seed(seed: int) -> None:
-    torch.default_generator.manual_seed(int(seed))
-
-
 _stream = Stream()
 _NOTHING = (
     "synchronize empty_cache set_device init _lazy_init ipc_collect reset_peak_memory_stats "
@@ -141,13 +139,15 @@ _NUMBERS = (
     "memory_allocated max_memory_allocated memory_reserved max_memory_reserved utilization "
     "current_device current_blas_handle"
 )
+# A function of its own for each name: torch.compile tells functions apart by identity.
 _CUDA: dict[str, Any] = {
-    **dict.fromkeys(_NOTHING.split(), _always(None)),
-    **dict.fromkeys(_NUMBERS.split(), _always(0)),
-    **dict.fromkeys(("is_available", "is_initialized", "is_bf16_supported"), _always(True)),
-    **dict.fromkeys(("current_stream", "default_stream"), _always(_stream)),
-    **dict.fromkeys(("device", "device_of", "stream"), Chosen),
-    **dict.fromkeys(("manual_seed", "manual_seed_all"), _seed),
+    **{name: _always(None) for name in _NOTHING.split()},
+    **{name: _always(0) for name in _NUMBERS.split()},
+    **{name: _always(True) for name in ("is_available", "is_initialized", "is_bf16_supported")},
+    **{name: _always(_stream) for name in ("current_stream", "default_stream")},
+    **{name: type(name, (Chosen,), {}) for name in ("device", "device_of", "stream")},
+    "manual_seed": lambda seed: torch.default_generator.manual_seed(int(seed)),
+    "manual_seed_all": lambda seed: torch.default_generator.manual_seed(int(seed)),
     "device_count": _always(1),
     "get_device_name": _always(_NAME),
     "get_device_capability": _always(_CAPABILITY),
@@ -212,4 +212,4 @@ def _autocast() -> Iterator[AbstractContextManager[Any]]:
 
     yield patch.object(torch, "is_autocast_enabled", is_enabled)
     yield patch.object(torch, "get_autocast_dtype", dtype_for)
-    yield patch.object(torch, "get_autocast_gpu_dtype", dtype_for)
+    yield patch.object(torch, "get_autocast_gpu_dtype", lambda: dtype_for())
