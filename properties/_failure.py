@@ -44,7 +44,8 @@ def _by_exceptions(array: NDArray[np.generic]) -> str:
         return f"all {common}"
     if len(odd) > _SHOWN_ODD:
         low, high = np.nanmin(array), np.nanmax(array)
-        return f"{len(values)} distinct values from {low} to {high}"
+        nan = ", nan among them" if (array != array).any() else ""
+        return f"{len(values)} distinct values from {low} to {high}{nan}"
     rest = ", ".join(f"[{', '.join(map(str, i))}] = {array[tuple(i)]}" for i in odd)
     return f"all {common} except {rest}"
 
