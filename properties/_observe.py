@@ -138,7 +138,8 @@ def plan_values(
     executor: Executor | None = None,
 ) -> list[Value | None]:
     """What ``oracle`` says of ``inputs``, in its domain or not. Raises OracleError."""
-    profile = executor.name if executor is not None else "simulator"
+    name = executor.name if executor is not None else "simulator"
+    profile = str(getattr(executor, "profile", name))
     arrays = known_arrays(inputs)
     with np.errstate(all="ignore"):
         return evaluate_once(oracle, arrays, precision=contract.precision, profile=profile)

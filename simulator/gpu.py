@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from trivet.oracles._profile import PROFILES
 from trivet.simulator._torch import torch
 from trivet.simulator.executors import Run, normalised
 from trivet.simulator.launch import route
@@ -33,6 +34,12 @@ class Gpu:
 
     def __post_init__(self) -> None:
         require_gpu()
+
+    @property
+    def profile(self) -> str:
+        """The profile of this device's functions in trivet.oracles."""
+        device = torch.cuda.get_device_properties(torch.cuda.current_device())
+        return profile_of(getattr(device, "gcnArchName", ""), (device.major, device.minor))
 
     def variant(self, **options: Any) -> Self:
         """Return this executor with other options; those it cannot judge by are ignored."""
@@ -81,6 +88,13 @@ def require_gpu() -> None:
         return
     built = torch.version.cuda or torch.version.hip or "for the CPU only"
     raise NoGpuError(f"no GPU: torch {torch.__version__} (built {built}) sees no device")
+
+
+def profile_of(architecture: str, capability: tuple[int, int]) -> str:
+    """Return the profile of an AMD architecture or a CUDA capability; "gpu" for others."""
+    major, minor = capability
+    name = architecture.partition(":")[0] or f"sm_{major}{minor}"
+    return name if name in PROFILES else "gpu"
 
 
 def _moved(values: Any, bases: list[torch.Tensor]) -> Any:

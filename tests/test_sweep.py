@@ -10,6 +10,7 @@ import torch
 from trivet.ci import sweep
 from trivet.ci.sweep import Record, Sweep, exactly, inputs_of, main, measure, references
 from trivet.oracles._profile import PROFILES, profile_named
+from trivet.simulator.gpu import profile_of
 
 SMALL = 2**14
 
@@ -141,3 +142,9 @@ def test_a_device_has_a_seed_for_every_swept_function(name):
 def test_sweeps_are_opened_once(tmp_path):
     opened = Sweep.opened(tmp_path / "new.json", "simulator", 100, 30)
     assert (opened.blocks, opened.records) == (4, {})
+
+
+def test_a_device_is_judged_by_its_own_profile():
+    assert profile_of("", (9, 0)) == "sm_90"
+    assert profile_of("gfx942:sramecc+:xnack-", (9, 4)) == "gfx942"
+    assert profile_of("", (7, 5)) == profile_of("gfx1100", (11, 0)) == "gpu"
