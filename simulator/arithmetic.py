@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -289,11 +290,17 @@ class Shadow(Arithmetic):
     """float64 throughout: what the kernel would compute without rounding.
 
     A constant has the value written in the source, that is the shortest decimal that rounds to
-    it; scalar arguments keep their Python value; storage is never rounded.
+    it; scalar arguments keep their Python value; storage is never rounded. A constant that
+    float32 does not hold exactly may have been written with more digits: with a ``nudge`` each
+    such constant moves by half an ulp, up or down by the number given, so that runs with several
+    nudges show what the missing digits can change.
     """
 
     name = "shadow"
     plain = True
+
+    def __init__(self, nudge: int = 0) -> None:
+        self._nudge = nudge
 
     def map(self, function: Callable[..., Any], *values: Value) -> Value:
         """Arrays are their own values."""
@@ -301,8 +308,12 @@ class Shadow(Arithmetic):
 
     def constant(self, value: float, element: str) -> Value:
         """The shortest decimal that rounds to a float32 constant."""
-        if element == "f32" and float(np.float32(value)) == value:
-            value = float(np.format_float_scientific(np.float32(value), unique=True))
+        if element == "f32" and np.isfinite(value):
+            stored = np.float32(value)
+            value = float(np.format_float_scientific(stored, unique=True))
+            if self._nudge and value != float(stored):
+                up = crc32(f"{self._nudge} {value!r}".encode()) & 1
+                value *= 1 + (2.0**-24 if up else -(2.0**-24))
         return np.asarray(value, np.float64)
 
     def argument(self, value: float, element: str) -> Value:

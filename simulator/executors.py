@@ -98,17 +98,19 @@ class Simulator:
     """Runs launches on the CPU from their IR, with the host function under watch.
 
     ``arithmetic`` is native or as_interpreter; ``shadow`` adds the float64 shadow of the whole
-    host function; ``order`` (forward, reverse, shuffled, halves) and ``chunk`` say how programs
-    follow each other; ``poison`` (nan, large, zero) fills undefined lanes; ``configuration``
-    chooses among an autotuner's configurations, modulo their number; ``cold`` runs all of them
-    first on the caller's buffers, as the first call on a GPU does; ``ones`` makes constants of
-    the integers that are 1, as Triton specialises them, where integers are general otherwise;
-    ``programs`` runs about so many programs of each launch, its corners among them, on memory that
-    is taken page by page: arguments may be far larger than there is (``virtual_tensor``). Such a
-    launch is cut short when its fuel is spent, and no host operation may fill gigabytes.
+    host function, its uncertain constants moved by ``nudge``; ``order`` (forward, reverse,
+    shuffled, halves) and ``chunk`` say how programs follow each other; ``poison`` (nan, large,
+    zero) fills undefined lanes; ``configuration`` chooses among an autotuner's configurations,
+    modulo their number; ``cold`` runs all of them first on the caller's buffers, as the first
+    call on a GPU does; ``ones`` makes constants of the integers that are 1, as Triton specialises
+    them, where integers are general otherwise; ``programs`` runs about so many programs of each
+    launch, its corners among them, on memory that is taken page by page: arguments may be far
+    larger than there is (``virtual_tensor``). Such a launch is cut short when its fuel is spent,
+    and no host operation may fill gigabytes.
     """
 
     arithmetic: str = "native"
+    nudge: int = 0
     shadow: bool = False
     order: str = "forward"
     chunk: int | None = None
@@ -184,6 +186,7 @@ class Simulator:
             watch,
             settings,
             arithmetic=self.arithmetic,
+            nudge=self.nudge,
             configuration=self.configuration,
             cold=self.cold,
             ones=self.ones,

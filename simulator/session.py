@@ -69,6 +69,7 @@ class Session:
     watch: HostWatch
     settings: Settings
     arithmetic: str = "native"
+    nudge: int = 0
     configuration: int = 0
     cold: bool = False
     ones: bool = False
@@ -148,7 +149,7 @@ class Session:
             raise self._ended(fatal)
         if shadow is not None:
             quiet = replace(settings, sanitize=False)
-            report = self._launch(call, lowered, "shadow", lifted, quiet)
+            report = self._launch(call, lowered, self._shadow_arithmetic(), lifted, quiet)
             self.shadow_failure = next((f for f in report.faults if f.fatal), None)
 
     def _ends(self, fault: Fault) -> bool:
@@ -160,6 +161,9 @@ class Session:
         self.faults.append(fault)
         self.fatal = self.fatal or fault
         return KernelFailure(fault)
+
+    def _shadow_arithmetic(self) -> str:
+        return f"shadow {self.nudge}" if self.nudge else "shadow"
 
     def _launch(
         self, call: Call, lowered: Lowered, arithmetic: str, given: list[Given], settings: Settings
@@ -253,7 +257,8 @@ class _ShadowMemory(_Memory):
 
 @lru_cache(maxsize=_MACHINES)
 def _machine(lowered: Lowered, arithmetic: str) -> Machine:
-    return Machine(lowered.module, ARITHMETICS[arithmetic]())
+    name, _, nudge = arithmetic.partition(" ")
+    return Machine(lowered.module, Shadow(int(nudge)) if nudge else ARITHMETICS[name]())
 
 
 def _plain(value: Any) -> torch.Tensor:

@@ -155,6 +155,30 @@ def test_fused_multiply_add_rounds_once():
         assert error <= min(abs(above - exact), abs(below - exact))
 
 
+@pytest.mark.parametrize("exponents", [(-3, 4), (-540, -500), (-1074, 1023)])
+def test_fused_multiply_add_of_float64_rounds_once(exponents):
+    rng, low = np.random.default_rng(3), float(np.finfo(np.float64).eps)
+    a, b, c = rng.standard_normal((3, 500)) * 2.0 ** rng.integers(*exponents, (3, 500))
+    near = -a * b * (1 + rng.integers(-2, 3, 500) * low)
+    c = np.where((rng.random(500) < 0.5) & np.isfinite(near), near, c)
+    result = NATIVE.fma("f64")(a, b, c)
+    for x, y, z, got in zip(a, b, c, result, strict=True):
+        exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
+        if np.isfinite(got):
+            assert float(exact) == got
+        else:
+            assert abs(exact) >= Fraction(np.finfo(np.float64).max)
+
+
+def test_fused_multiply_add_of_float64_keeps_signs_of_zero_and_infinities():
+    a = np.array([-0.0, 0.0, 3.0, np.inf, np.inf])
+    b = np.array([0.0, 2.0, 0.0, 0.0, 2.0])
+    c = np.array([-0.0, -0.0, -0.0, 1.0, -np.inf])
+    result = NATIVE.fma("f64")(a, b, c)
+    assert np.array_equal(result, a * b + c, equal_nan=True)
+    assert np.signbit(result[:3]).tolist() == np.signbit((a * b + c)[:3]).tolist()
+
+
 @pytest.mark.parametrize("count", [1, 7, 64])
 def test_maximum_and_minimum_order_zeros_and_lose_nans(count):
     negative = np.full(count, -0.0, np.float32)
@@ -183,8 +207,15 @@ def test_unordered_comparisons_are_true_for_nan():
 def test_shadow_constants_are_those_of_the_source():
     assert SHADOW.constant(float(np.float32(0.1)), "f32") == 0.1
     assert SHADOW.constant(float(np.float32(1e-5)), "f32") == 1e-5
-    assert SHADOW.constant(0.1234567890123, "f32") == 0.1234567890123
+    assert SHADOW.constant(0.797884583, "f32") == 0.7978846  # as MLIR prints sqrt(2 / pi)
     assert SHADOW.constant(float("-inf"), "f32") == -np.inf
+
+
+def test_a_nudge_moves_constants_that_float32_rounded():
+    moved = [Shadow(nudge).constant(0.797884583, "f32") for nudge in (1, 2, 3, 4)]
+    assert {np.sign(value - 0.7978846) for value in moved} == {-1.0, 1.0}
+    assert all(abs(value - 0.7978845608028654) < 2.0**-23 for value in moved)
+    assert Shadow(1).constant(0.5, "f32") == 0.5
 
 
 def test_shadow_keeps_the_value_of_a_scalar_argument():

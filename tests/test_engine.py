@@ -241,3 +241,32 @@ def test_a_scalar_oracle_votes_on_single_elements():
     )
     assert states(contract)["matches_oracle"].state == "green"
     assert asked
+
+
+@triton.jit
+def _times(x_ptr, y_ptr, n, factor: tl.constexpr, BLOCK: tl.constexpr):
+    lane = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + lane, mask=lane < n, other=0.0).to(tl.float32)
+    tl.store(y_ptr + lane, x * factor, mask=lane < n)
+
+
+def times(factor):
+    def kernel(x):
+        y = torch.empty_like(x)
+        if x.numel():
+            _times[(triton.cdiv(x.numel(), 32),)](x, y, x.numel(), factor, BLOCK=32)
+        return y
+
+    return kernel
+
+
+def test_a_literal_of_more_digits_than_float32_holds_is_no_wrong_logic():
+    found = states(contract_of(times(0.7978845608028654), lambda x: x * 0.7978845608028654))
+    assert (found["logic_matches"].state, found["matches_oracle"].state) == ("green", "green")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_wrong_factor_below_the_storages_resolution_is_wrong_logic(dtype):
+    contract = contract_of(times(1.0001), lambda x: x, args={"x": Tensor("N", dtypes=(dtype,))})
+    failure = states(contract)["logic_matches"].failure
+    assert "in float64, oracle" in failure.text

@@ -3,12 +3,23 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from trivet.oracles._accept import Acceptance, accept
+from trivet.oracles._accept import Acceptance, accept, room
 from trivet.oracles._evaluate import Value
 from trivet.oracles._logic import accept_logic, logic_room
 from trivet.properties._laws import Tally, standard
-from trivet.properties._observe import ANY_INTEGER, Observation, Output, expected_dtypes
-from trivet.properties._verdict import NotJudgedError, NotPromisedError, Violation
+from trivet.properties._observe import (
+    ANY_INTEGER,
+    Observation,
+    Output,
+    expected_dtypes,
+    observe,
+)
+from trivet.properties._verdict import (
+    InapplicableError,
+    NotJudgedError,
+    NotPromisedError,
+    Violation,
+)
 from trivet.properties._votes import oracles_agree
 
 
@@ -113,8 +124,8 @@ def matches_oracle(observation: Observation, dtype: str) -> Tally:
 def logic_matches(observation: Observation, dtype: str) -> Tally:
     """The kernel run in float64 agrees with the oracle to 1e-9 of the condition: no wrong logic.
 
-    Where native and shadow differ by more than the bound, the kernel computes with rounding
-    (magic constants, bit casts, quantisation) and matches_oracle decides.
+    Where native and shadow differ by more than the bound and storage allow, the kernel computes
+    with rounding (magic constants, bit casts, quantisation) and matches_oracle decides.
     """
     elements = 0
     if observation.run.shadow_rounded:
@@ -125,20 +136,52 @@ def logic_matches(observation: Observation, dtype: str) -> Tally:
         if shadow is None or value.error is None:
             continue
         judged = accept_logic(shadow, value)
-        bad = ~(judged.ok | judged.undecided)
-        if bad.any():
-            native = accept(output.actual, value)
-            with np.errstate(all="ignore"):
-                gap = np.abs(output.actual.astype(np.float64) - shadow)
-            if (native.ok | native.undecided).all() and (gap[bad] > value.error[bad]).all():
-                raise NotPromisedError("the kernel computes with rounding; matches_oracle decides")
-            in_float64 = Output(output.name, output.tensor, shadow)
-            allowed = Value(value.value, logic_room(value), value.blame)
-            raise outside(in_float64, allowed, judged, what="in float64, oracle")
+        if not (judged.ok | judged.undecided).all():
+            _explain(observation, output, value, shadow)
         elements += shadow.size
     if not elements and observation.outputs and all(v.size for v in _shadows(observation)):
         raise NotPromisedError("no output is a float: matches_oracle compares them exactly")
     return Tally(elements)
+
+
+def _explain(
+    observation: Observation, output: Output, value: Value, shadow: NDArray[np.float64]
+) -> None:
+    """Raise what a shadow outside the oracle's logic means; its constants may excuse it."""
+    judged = accept_logic(shadow, value, _constants_reach(observation, output, shadow))
+    bad = ~(judged.ok | judged.undecided)
+    if not bad.any():
+        return
+    native = accept(output.actual, value)
+    with np.errstate(all="ignore"):
+        gap = np.abs(output.actual.astype(np.float64) - shadow)
+    rounds = (native.ok | native.undecided).all() and (gap > room(value, output.actual))[bad].all()
+    if rounds:
+        raise InapplicableError("the kernel computes with rounding; matches_oracle decides")
+    in_float64 = Output(output.name, output.tensor, shadow)
+    allowed = Value(value.value, logic_room(value), value.blame)
+    raise outside(in_float64, allowed, judged, what="in float64, oracle")
+
+
+# Runs of the shadow in which every constant of many digits moves up or down by half an ulp. For
+# up to four such constants, four times the largest change seen is more than they can add up to.
+_NUDGES = (1, 2, 3, 4)
+
+
+def _constants_reach(
+    observation: Observation, output: Output, shadow: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return how far the digits that constants lost in float32 can move the shadow."""
+    reach = np.zeros(shadow.shape)
+    for nudge in _NUDGES:
+        executor = observation.executor.variant(shadow=True, nudge=nudge)
+        second = observe(observation.contract, observation.inputs, executor, reference=observation)
+        for other in second.outputs:
+            moved = None if other is None else second.run.shadow_of(other.tensor)
+            if other is not None and other.name == output.name and moved is not None:
+                with np.errstate(all="ignore"):
+                    reach = np.fmax(reach, np.abs(moved - shadow))
+    return len(_NUDGES) * reach
 
 
 def _shadows(observation: Observation) -> list[NDArray[np.float64]]:
