@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 Function = Callable[..., Any]
+_LARGE = 2.0**960
 
 
 def _fix_zeros(result: np.ndarray, a: np.ndarray, b: np.ndarray, positive: bool) -> np.ndarray:
@@ -208,14 +210,41 @@ def fma_float32(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def fma_float64(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """``a * b + c`` in float64 from exact products (Dekker) and sums (Knuth)."""
+    """``a * b + c`` in float64 rounded once (Boldo and Melquiond, IEEE Trans. Computers 57, 2008).
+
+    Where a part of the product would over- or underflow, exact fractions take over.
+    """
+    a, b, c = np.broadcast_arrays(a, b, c)
     high = a * b
-    low = _product_error(a, b, high)
-    total = high + c
-    part = total - high
-    error = (high - (total - part)) + (c - part)
-    result: np.ndarray = total + (error + low)
-    return np.where(np.isfinite(result), result, total)
+    upper, lower = _exact_sum(c, _product_error(a, b, high))
+    total, rest = _exact_sum(high, upper)
+    result = np.asarray(total + _odd_sum(lower, rest))
+    size = np.maximum(np.maximum(np.abs(a), np.abs(b)), np.maximum(np.abs(high), np.abs(c)))
+    safe = (size < _LARGE) & (np.abs(high) > 1 / _LARGE)
+    if safe.all():
+        return result
+    result = np.where(safe, result, high + c)
+    doubtful = ~safe & np.isfinite(a) & np.isfinite(b) & np.isfinite(c) & (a != 0) & (b != 0)
+    for lane in map(tuple, np.argwhere(doubtful)):
+        result[lane] = _fma_exactly(float(a[lane]), float(b[lane]), float(c[lane]))
+    return result
+
+
+def _fma_exactly(a: float, b: float, c: float) -> float:
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    # A sum that is zero is positive; one that underflows to zero keeps its sign.
+    sign = -1.0 if exact < 0 else 1.0
+    try:
+        return sign * float(abs(exact))
+    except OverflowError:
+        return sign * math.inf
+
+
+def _exact_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rounded sum and its error (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
 
 
 def _product_error(a: np.ndarray, b: np.ndarray, product: np.ndarray) -> np.ndarray:
