@@ -10,9 +10,10 @@ from typing import Any, Literal
 from trivet.faults._load import FaultError, kernel_of
 from trivet.properties._collect import Found, load_file
 from trivet.properties._engine import judge
-from trivet.properties._gate import CRASH
 from trivet.properties._law import Fault
 from trivet.simulator.executors import executor_named
+
+Suite = Callable[[Callable[..., Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +53,15 @@ def judge_fault(found: Found, fault: Fault, seed: int = 0) -> FaultVerdict:
         shrink=False,
         source=found.source,
     )
-    red = [v for v in verdicts if v.state == "red" and v.reason != CRASH]
+    # A red gate with a reason crashed or compared nothing: not what a fault is red for.
+    red = [v for v in verdicts if v.state == "red" and v.reason is None]
     names = tuple(dict.fromkeys(v.law for v in red))
     text = "\n".join(v.failure.text for v in red if v.failure and v.law in fault.expects)
     if set(fault.expects) <= set(names):
         return report(names, seen, "killed", text)
-    crashes = [v.failure.text for v in verdicts if v.reason == CRASH and v.failure]
-    if crashes:
-        return report(names, seen, "not_judged", "\n".join(crashes))
+    unsound = [v.failure.text for v in verdicts if v.state == "red" and v.reason and v.failure]
+    if unsound:
+        return report(names, seen, "not_judged", "\n".join(unsound))
     others = "\n".join(v.failure.text for v in red if v.failure)
     return report(names, seen, "wrong_law" if names else "survived", others)
 
@@ -73,23 +75,30 @@ def _unkept(found: Found, laws: tuple[str, ...], seed: int) -> str:
     return "; ".join(f"{v.law}[{v.dtype}] is {v.state}: {v.reason or 'see the gate'}" for v in bad)
 
 
-def seen_by_convention(found: Found, kernel: Callable[..., Any]) -> bool | None:
+def seen_by_convention(
+    found: Found, kernel: Callable[..., Any], *, trusted: bool = False
+) -> bool | None:
     """Return whether the conventional suite fails on ``kernel``.
 
-    None when there is no suite, or one that fails on the original kernel as well.
+    None when there is no suite, or one that fails on the original kernel as well; ``trusted``
+    says that it is known not to.
     """
+    suite = conventional_suite(found) if trusted else trusted_suite(found)
+    return None if suite is None else _fails(suite, kernel)
+
+
+def trusted_suite(found: Found) -> Suite | None:
+    """Return the conventional suite of a contract, None without one that its original passes."""
     suite = conventional_suite(found)
-    if suite is None or _fails(suite, found.contract.kernel):
-        return None
-    return _fails(suite, kernel)
+    return None if suite is None or _fails(suite, found.contract.kernel) else suite
 
 
-def _fails(suite: Callable[[Callable[..., Any]], None], kernel: Callable[..., Any]) -> bool:
+def _fails(suite: Suite, kernel: Callable[..., Any]) -> bool:
     run = executor_named("simulator", poison="zero").run(suite, {"kernel": kernel})
     return run.error is not None
 
 
-def conventional_suite(found: Found) -> Callable[[Callable[..., Any]], None] | None:
+def conventional_suite(found: Found) -> Suite | None:
     """Return ``conventional`` of the case's file under a ``conventional`` folder, None without."""
     stem = found.name.replace(".", "_")
     folders = [found.path.resolve().parent / "conventional", _examples() / "conventional"]

@@ -55,7 +55,10 @@ def edited(
     target = _module_to_edit(original, module, where)
     path = _file_of(target, where)
     text = _replaced(Path(path).read_text(), old, new, f"{where}: {path}")
-    return _loaded(original, target, text, where)
+    try:
+        return _loaded(original, target, text, where)
+    except Exception as error:
+        raise FaultError(f"{where}: the edit fails: {type(error).__name__}: {error}") from error
 
 
 def edited_at(
@@ -77,7 +80,10 @@ def _module_to_edit(original: Kernel, module: str | None, where: str) -> ModuleT
         raise FaultError(f"{where}: the kernel must be a function of a module, to be edited")
     if module is None or module == home.__name__:
         return home
-    return importlib.import_module(module)
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise FaultError(f"{where}: {module} cannot be imported: {error}") from error
 
 
 def _file_of(module: ModuleType, where: str) -> str:
@@ -137,7 +143,7 @@ def _occurrences(text: str, part: str) -> Iterator[int]:
 
 def _fault_spans(text: str) -> Iterator[tuple[int, int]]:
     """Return the character ranges of functions decorated with ``<contract>.fault(...)``."""
-    lines = text.splitlines(True)
+    lines = [f"{line}\n" for line in text.split("\n")]  # as ast counts: a form feed ends none
     starts = [0, *itertools.accumulate(len(line) for line in lines)]
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef) and any(map(_is_fault, node.decorator_list)):
@@ -155,7 +161,11 @@ def _executed(home: ModuleType, source: _Source) -> ModuleType:
     fresh = ModuleType(f"{home.__name__}__fault{next(_NUMBERS)}")
     fresh.__package__ = home.__package__
     sys.modules[fresh.__name__] = fresh  # dataclasses and pickles look their module up
-    source.exec_module(fresh)
+    try:
+        source.exec_module(fresh)
+    except BaseException:
+        del sys.modules[fresh.__name__]
+        raise
     return fresh
 
 
@@ -184,9 +194,20 @@ def _imported(home: ModuleType, target: ModuleType, source: _Source) -> ModuleTy
     with _family_set_aside(home, target):
         sys.meta_path.insert(0, finder)
         try:
-            return importlib.import_module(home.__name__)
+            return _import_again(home)
         finally:
             sys.meta_path.remove(finder)
+
+
+def _import_again(home: ModuleType) -> ModuleType:
+    """Import a module anew: by its name, or from its file where it was loaded from one."""
+    spec = importlib.util.find_spec(home.__name__)
+    if spec is not None or home.__spec__ is None or home.__spec__.loader is None:
+        return importlib.import_module(home.__name__)
+    fresh = importlib.util.module_from_spec(home.__spec__)
+    sys.modules[home.__name__] = fresh
+    home.__spec__.loader.exec_module(fresh)
+    return fresh
 
 
 @contextmanager
