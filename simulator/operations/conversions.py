@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from trivet.simulator.arithmetic import Arithmetic
 from trivet.simulator.compiler import Compiler
 from trivet.simulator.ir import Operation
 from trivet.simulator.operations.registry import Handler, Unsupported, pure
@@ -57,15 +58,37 @@ def build_from_integer(operation: Operation, compiler: Compiler) -> Handler:
 
 @pure("arith.fptosi", "arith.fptoui")
 def build_to_integer(operation: Operation, compiler: Compiler) -> Handler:
-    """Integer towards zero; out of range to the nearest end, NaN to zero."""
-    dtype = INTEGERS[operation.result_types[0].element]
-    if dtype is np.bool_:
+    """Integer towards zero, as PTX has it for what no integer can hold: the nearest end.
+
+    Eight bits are the lowest of sixteen, which the conversion is made to.
+    """
+    source, target = _elements(operation)
+    if target == "i1":
         convert = compiler.arithmetic.to_integer(np.int32)
         return lambda value: (convert(value) & 1).astype(np.bool_)
-    if operation.name == "arith.fptosi":
-        return compiler.arithmetic.to_integer(dtype)
-    convert = compiler.arithmetic.to_integer(UNSIGNED[np.dtype(dtype)])
-    return lambda value: convert(value).view(dtype)
+    signed: type[np.generic] = np.int16 if target == "i8" else INTEGERS[target]
+    unsigned = UNSIGNED[np.dtype(signed)]
+    wanted = signed if operation.name == "arith.fptosi" else unsigned
+    convert = to_integer(compiler.arithmetic, source, wanted)
+    return lambda value: convert(value).view(signed).astype(INTEGERS[target], copy=False)
+
+
+def to_integer(arithmetic: Arithmetic, source: str, dtype: type[np.generic]) -> Handler:
+    """Conversion of ``source`` floats towards zero; out of range to the nearest end.
+
+    NaN gives 0, but only the highest bit where either side has 64 bits (PTX ISA, ``cvt``).
+    """
+    convert, unordered = arithmetic.to_integer(dtype), arithmetic.compare("uno")
+    width = 8 * np.dtype(dtype).itemsize
+    if source != "f64" and width < 64:
+        return convert
+    highest = np.array([1 << (width - 1)], UNSIGNED.get(np.dtype(dtype), dtype)).view(dtype)
+
+    def converted(value: Value) -> np.ndarray:
+        missing, result = unordered(value, value), convert(value)
+        return np.where(missing, highest, result) if missing.any() else result
+
+    return converted
 
 
 @pure("arith.extf", "arith.truncf", "tt.fp_to_fp")

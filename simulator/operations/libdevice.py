@@ -8,6 +8,7 @@ import numpy as np
 
 from trivet.simulator.compiler import Compiler
 from trivet.simulator.ir import Operation
+from trivet.simulator.operations import conversions
 from trivet.simulator.operations.integers import COUNTS
 from trivet.simulator.operations.registry import Handler, Unsupported, pure
 
@@ -116,7 +117,7 @@ def _conversion(name: str, operation: Operation, compiler: Compiler) -> Handler 
         signs = (np.uint32, np.uint64) if to_integer[1] else (np.int32, np.int64)
         dtype = signs[to_integer[2] == "ll"]
         rounded = arithmetic.unary(_ROUNDED[to_integer[3]], source)
-        convert = arithmetic.to_integer(dtype)
+        convert = conversions.to_integer(arithmetic, source, dtype)
         signed = np.int64 if to_integer[2] == "ll" else np.int32
         if rounded is None:
             return None
