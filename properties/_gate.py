@@ -107,7 +107,7 @@ class Gate:
     def _by_sizes(self) -> tuple[State, str | None]:
         """Each empty size is judged by itself: by the oracle, by its refusal, or not promised."""
         if self.examples:
-            return "green", self._discarded() if self.discards else None
+            return self._too_undecided() or ("green", self._discarded() if self.discards else None)
         if self.rejected:
             return "green", "the kernel refuses every empty size"
         return "not_promised", self._discarded() if self.discards else self.inapplicable
@@ -127,14 +127,21 @@ class Gate:
                 return "red", "vacuous: the kernel launched nothing"
             if not self.elements:
                 return "red", "vacuous: no element was judged"
+        undecided = self._too_undecided()
+        if undecided is not None:
+            return undecided
+        if self.vacuous:
+            return "red", f"vacuous: {self.vacuous}"
+        return "green", self.note if self.bitwise is None else _bitwise_note(self.bitwise)
+
+    def _too_undecided(self) -> tuple[State, str] | None:
+        """Return not_judged where too many elements are undecidable."""
         for normal, cap in ((True, _UNDECIDED_NORMAL), (False, _UNDECIDED_OTHER)):
             if self.undecided[normal] > cap * self.judged[normal]:
                 kind = "normal" if normal else "special"
                 share = self.undecided[normal] / self.judged[normal]
                 return "not_judged", f"{share:.1%} of the elements of {kind} inputs are undecidable"
-        if self.vacuous:
-            return "red", f"vacuous: {self.vacuous}"
-        return "green", self.note if self.bitwise is None else _bitwise_note(self.bitwise)
+        return None
 
     def verdict(
         self,

@@ -2,13 +2,15 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from trivet.properties._arrays import copies_of
 from trivet.properties._contract import Contract
+from trivet.properties._failure import describe
 from trivet.properties._laws import Tally
 from trivet.properties._verdict import NotJudgedError, Violation
-from trivet.simulator.executors import Executor
+from trivet.simulator.executors import Executor, Run
 
 Attempt = Callable[[], Tally]
 
@@ -21,35 +23,36 @@ def refusals(
     The entry's case is a mapping of arguments to bad values, or a function that is given the
     arguments it names and returns such a mapping.
     """
-    for error, text, case in contract.raises:
-        yield lambda error=error, text=text, case=case: _refused(  # type: ignore[misc]
-            contract, arguments, executor, error, text, case
-        )
+    for number in range(len(contract.raises)):
+        yield partial(_refused, contract, arguments, executor, number)
 
 
 def _refused(
-    contract: Contract,
-    arguments: Mapping[str, object],
-    executor: Executor,
-    error: type[BaseException],
-    text: str,
-    case: object,
+    contract: Contract, arguments: Mapping[str, object], executor: Executor, number: int
 ) -> Tally:
+    error, text, case = contract.raises[number]
     spoiled = copies_of(arguments)
-    spoiled.update(_changes(case, spoiled))
-    run = executor.run(contract.kernel, spoiled)
-    label = f"{getattr(case, '__name__', None) or text}"
+    changes = _changes(case, spoiled)
+    shown = "".join(f"\nwith {name} = {describe(value)}" for name, value in changes.items())
+    run = executor.run(contract.kernel, {**spoiled, **changes})
+    got = _answer(run)
+    right = isinstance(run.error, error) and text in str(run.error)
+    if right and not run.launches and run.launch_error is None:
+        return Tally()
     wanted = f"{error.__name__} naming {text!r}"
-    if run.launches:
-        raise Violation(f"{label}: launched before refusing; expected {wanted}", key=label)
+    label = getattr(case, "__name__", "<lambda>")
+    label = text if label == "<lambda>" else label
+    raise Violation(
+        f"{label}: {got}; expected {wanted}{shown}", key=str(number), got=got, wanted=wanted
+    )
+
+
+def _answer(run: Run) -> str:
+    if run.launches or run.launch_error is not None:
+        return "launched before refusing"
     if run.error is None:
-        raise Violation(f"{label}: accepted; expected {wanted}", key=label)
-    got = f"{type(run.error).__name__}: {run.error}"
-    if not isinstance(run.error, error) or text not in str(run.error):
-        raise Violation(
-            f"{label}: raised {got}; expected {wanted}", key=label, got=got, wanted=wanted
-        )
-    return Tally()
+        return "accepted"
+    return f"raised {type(run.error).__name__}: {run.error}"
 
 
 def _changes(case: object, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -59,7 +62,21 @@ def _changes(case: object, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         raise NotJudgedError(
             f"raises: case {case!r}: expected a mapping of arguments or a function returning one"
         )
-    wanted = inspect.signature(case).parameters
-    changes = case(**{name: arguments[name] for name in wanted})
-    assert isinstance(changes, Mapping)
+    name = getattr(case, "__name__", "<lambda>")
+    try:
+        changes = case(**{each: arguments[each] for each in inspect.signature(case).parameters})
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        raise NotJudgedError(
+            f"raises: case {name} fails on {_listed(arguments)}: {text}"
+        ) from error
+    unknown = [*changes] if isinstance(changes, Mapping) else [repr(changes)]
+    unknown = [each for each in unknown if each not in arguments]
+    if unknown:
+        wanted = f"new values of {_listed(arguments)}"
+        raise NotJudgedError(f"raises: case {name} returned {unknown[0]}, expected {wanted}")
     return changes
+
+
+def _listed(arguments: Mapping[str, Any]) -> str:
+    return ", ".join(arguments)
