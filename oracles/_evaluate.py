@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trivet.oracles import _blends as _blends
 from trivet.oracles import _choices as _choices
 from trivet.oracles import _composites as _composites
 from trivet.oracles import _discretes as _discretes
