@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 OTHER_PYTHONS := 3.12 3.13
 
-.PHONY: gate audit test lint night browser matrix race clean
+.PHONY: gate audit test lint night browser matrix race power clean
 
 $(READY): pyproject.toml ci/constraints.txt ci/constraints-pypi.txt ci/install.sh
 	ci/install.sh $(VENV)
@@ -51,6 +51,9 @@ matrix: $(READY)    ## the unit tests on the other Pythons that this machine has
 
 race: $(READY)      ## the simulator's speed beside Triton's interpreter
 	$(BIN)/python -m trivet.ci.race
+
+power: $(READY)     ## false alarms and detection of the bounds beside other projects' rules
+	$(BIN)/python -m trivet.ci.power
 
 clean:              ## everything that the other targets made
 	rm -rf $(VENV) .trivet .hypothesis .mypy_cache .ruff_cache .pytest_cache build dist src/*.egg-info

@@ -1,0 +1,1 @@
+"""The workloads of `trivet.ci.power`: right and wrong kernels, emulated in NumPy and torch."""

@@ -1,0 +1,226 @@
+"""What the measurements say: losses, weak spots, tables, JSON."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from trivet.ci._power.measure import ANY, DEPTH, OURS, Found, Share
+from trivet.ci._rivals import RULES
+
+# A rule that refuses this share of right kernels is no rival: nobody could keep it in CI.
+_BEARABLE = 1e-3
+# Faults that random inputs hide, and the inputs of a gate's plan that show each of them.
+WEAK_SPOTS = (
+    ("dot n=1024", "x(1+1e-5)", "probe"),
+    ("dot n=4096", "x(1+1e-5)", "probe"),
+    ("bf16 dot n=1024", "x(1+1e-5)", "tie"),
+    ("cfc expm1 plan", "1-exp(-x) for -expm1(-x)", "rest"),
+)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A cell where a rule with under 0.1% false alarms on the workload sees more than we do.
+
+    closed_by: inputs of a gate's plan on which we see this fault in every case, or "".
+    """
+
+    workload: str
+    fault: str
+    inputs: str
+    column: str
+    theirs: float
+    ours: float
+    closed_by: str = ""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.workload}, {self.fault}, {self.inputs} inputs: {self.column} sees "
+            f"{self.theirs:.2%}, we see {self.ours:.2%}"
+            + (f" (all on the plan's {self.closed_by} inputs)" if self.closed_by else "")
+        )
+
+
+def losses(found: Sequence[Found], ours: str = DEPTH) -> list[Loss]:
+    """Every cell where `ours`, one of our columns, sees less than a bearable rival."""
+    return [
+        Loss(
+            one.workload,
+            fault,
+            inputs,
+            name,
+            share.rate,
+            seen[ours].rate,
+            _closing_inputs(one, fault, ours),
+        )
+        for one in found
+        for (fault, inputs), seen in one.seen.items()
+        for name, share in seen.items()
+        if name in RULES
+        and one.alarms[name].rate < _BEARABLE
+        and share.refused > seen[ours].refused
+    ]
+
+
+def _closing_inputs(one: Found, fault: str, ours: str) -> str:
+    for (name, inputs), seen in one.seen.items():
+        usual = inputs in ("normal", "mix")
+        if name == fault and not usual and seen[ours].refused == seen[ours].cases:
+            return inputs
+    return ""
+
+
+def open_losses(found: Sequence[Found]) -> list[Loss]:
+    """The losses that no input of a gate's plan makes good."""
+    return [loss for loss in losses(found) if not loss.closed_by]
+
+
+def weak_spots(found: Sequence[Found]) -> list[dict[str, Any]]:
+    """How often the plan's inputs show each fault that random ones hide: `seen`, from 0 to 1."""
+    rows = []
+    for one in found:
+        for workload, fault, inputs in WEAK_SPOTS:
+            if workload == one.workload:
+                least = min(one.seen[fault, inputs][name].rate for name in OURS)
+                normal = one.seen[fault, "normal"][DEPTH].rate
+                rows.append(
+                    {
+                        "workload": workload,
+                        "fault": fault,
+                        "inputs": inputs,
+                        "seen": least,
+                        "seen_on_normal": normal,
+                    }
+                )
+    return rows
+
+
+def false_alarms(found: Iterable[Found]) -> int:
+    """Right results that one of our columns refuses."""
+    return sum(one.alarms[column].refused for one in found for column in OURS)
+
+
+def as_json(found: Sequence[Found], seed: int, seconds: float) -> dict[str, Any]:
+    """Everything, for machines."""
+    return {
+        "version": 1,
+        "seed": seed,
+        "seconds": round(seconds, 1),
+        "cases": sum(one.cases for one in found),
+        "elements": sum(one.elements for one in found),
+        "false_alarms": false_alarms(found),
+        "losses": [asdict(loss) for loss in open_losses(found)],
+        "losses_closed_by_plan": [asdict(loss) for loss in losses(found) if loss.closed_by],
+        "losses_without_declared_depth": [asdict(loss) for loss in losses(found, ANY)],
+        "weak_spots": weak_spots(found),
+        "alarms": [_alarms(one) for one in found],
+        "detection": [row for one in found for row in _detection(one)],
+        "rules": {name: rule.source for name, rule in RULES.items()},
+    }
+
+
+def _alarms(one: Found) -> dict[str, Any]:
+    return {
+        "workload": one.workload,
+        "dtype": one.dtype,
+        "cases": one.cases,
+        "elements": one.elements,
+        "undecided": one.undecided,
+        "largest_ratio": one.ratio,
+        "columns": {name: asdict(share) for name, share in one.alarms.items()},
+        "places": [[*place, count] for place, count in one.places.items()],
+    }
+
+
+def _detection(one: Found) -> Iterator[dict[str, Any]]:
+    for (fault, inputs), seen in one.seen.items():
+        yield {
+            "workload": one.workload,
+            "dtype": one.dtype,
+            "fault": fault,
+            "inputs": inputs,
+            "cases": seen["visible"].cases,
+            "seen": {name: share.refused for name, share in seen.items()},
+        }
+
+
+def as_text(found: Sequence[Found]) -> str:
+    """The tables in Markdown, then our losses."""
+    groups = {
+        "float32 results": [one for one in found if _group(one) == "float32"],
+        "bfloat16 results": [one for one in found if _group(one) == "bfloat16"],
+        "gradients": [one for one in found if _group(one) == "gradients"],
+    }
+    parts = ["### False alarms, % of right results refused", _alarm_table(found)]
+    for title, members in groups.items():
+        if members:
+            parts += [f"### Detection, % of wrong {title} refused", _detection_table(members)]
+    cases = sum(one.cases for one in found)
+    parts.append(f"{cases} results of right kernels, {false_alarms(found)} false alarms.")
+    parts += [f"FALSE ALARM {place}: {n}" for one in found for place, n in one.places.items()]
+    parts.append(_closing(found))
+    return "\n\n".join(parts)
+
+
+def _closing(found: Sequence[Found]) -> str:
+    lines = [
+        f"Weak spot: {row['workload']}, {row['fault']}: {row['seen_on_normal']:.0%} seen on normal "
+        f"inputs, {row['seen']:.0%} on the plan's {row['inputs']} inputs."
+        for row in weak_spots(found)
+    ]
+    lines += [f"LOSS {loss}" for loss in losses(found)] or ["Losses: none."]
+    lines.append(f"Losses that the plan's inputs do not make good: {len(open_losses(found))}.")
+    undeclared = losses(found, ANY)
+    lines.append(f"Without a declared depth: {len(undeclared)} cells lost.")
+    lines += [f"  {loss}" for loss in undeclared]
+    return "\n".join(lines)
+
+
+def _group(one: Found) -> str:
+    return "gradients" if "gradcheck" in one.alarms else one.dtype
+
+
+def _columns(members: Sequence[Found]) -> list[str]:
+    rivals = [name for name in RULES if any(name in one.alarms for one in members)]
+    return [*rivals, *OURS]
+
+
+def _alarm_table(found: Sequence[Found]) -> str:
+    columns = _columns(found)
+    head = ["workload", "results", "elements", "undecided", *columns, "largest error / bound"]
+    rows = [
+        [
+            one.workload,
+            str(one.cases),
+            f"{one.elements / 1e6:.2f}M",
+            _percent(Share(one.undecided, one.elements)),
+            *(_percent(one.alarms.get(name)) for name in columns),
+            f"{max(one.ratio.values()):.2f}",
+        ]
+        for one in found
+    ]
+    return _table(head, rows)
+
+
+def _detection_table(members: Sequence[Found]) -> str:
+    columns = ["visible", *_columns(members)]
+    rows = [
+        [one.workload, fault, inputs, *(_percent(seen.get(name)) for name in columns)]
+        for one in members
+        for (fault, inputs), seen in sorted(one.seen.items(), key=lambda item: item[0][0])
+    ]
+    return _table(["workload", "fault", "inputs", *columns], rows)
+
+
+def _percent(share: Share | None) -> str:
+    if share is None or not share.cases:
+        return ""
+    percent = 100 * share.rate
+    if share.refused in (0, share.cases):
+        return f"{percent:.0f}"
+    return f"{percent:.3f}" if percent < 1 else f"{percent:.1f}"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

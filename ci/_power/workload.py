@@ -1,0 +1,86 @@
+"""What a workload is: its oracle, the promise it makes, right kernels and wrong ones."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trivet.ci._power.inputs import KINDS, Random
+from trivet.ci._power.numbers import Arguments, Array
+from trivet.oracles._evaluate import Value, evaluate
+from trivet.oracles._precision import Precision
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a right kernel returned.
+
+    declared: whether it sums within the declared depth. profile: whose accuracy of elementary
+    functions it has ("simulator": float64, rounded once; "interpreter": a CPU's own float32).
+    """
+
+    name: str
+    values: Array
+    declared: bool = False
+    profile: str = "simulator"
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the kernels' contract declares: the depth of sums, formulas not promised."""
+
+    depth: int | None = None
+    approx: tuple[str, ...] = ()
+
+
+class Workload(ABC):
+    """One formula. Outputs have the cases along their first axis.
+
+    cases: how many a batch has; batches: how many batches of each kind are judged for false
+    alarms; plan: kinds of input a gate adds to the usual ones because each shows some fault.
+    narrow_plan: those it adds for bfloat16 results. uses_functions: torch's result depends on
+    its exp or tanh. gradients: outputs are those.
+    """
+
+    name: str
+    cases: int
+    batches: int
+    promise: Promise
+    kinds: tuple[str, ...] = KINDS
+    plan: tuple[str, ...] = ()
+    narrow_plan: tuple[str, ...] = ()
+    dtype: Any = np.float32
+    uses_functions: bool = False
+    gradients: bool = False
+
+    @abstractmethod
+    def inputs(self, rng: Random, cases: int, kind: str) -> Arguments:
+        """float32 arguments of `cases` cases."""
+
+    @abstractmethod
+    def oracle(self) -> Callable[..., Any]:
+        """The formula, a function of the math namespace and the arguments by name."""
+
+    def value(self, exact: Arguments, precision: Precision, profile: str) -> Value:
+        """The oracle's value and bound for float64 arguments."""
+        (value,) = evaluate(self.oracle(), exact, precision=precision, profile=profile)
+        assert value is not None
+        return value
+
+    @abstractmethod
+    def right(self, arguments: Arguments) -> Array:
+        """The kernel whose variants the faults are; it sums within the declared depth."""
+
+    @abstractmethod
+    def native(self, arguments: Arguments) -> Array:
+        """What torch computes."""
+
+    @abstractmethod
+    def others(self, arguments: Arguments) -> Iterator[Output]:
+        """What other right kernels compute."""
+
+    @abstractmethod
+    def faults(self, arguments: Arguments) -> Iterator[tuple[str, Array]]:
+        """Name and result of each wrong kernel."""
