@@ -28,11 +28,11 @@ def test_the_simulator_rounds_every_function_once(tmp_path, capsys):
     for name, record in document["functions"].items():
         assert 0.4 < record["ulp"] <= bound, name
         assert (record["blocks"], record["wrong"]) == (4, 0), name
-        assert exactly_off(name, record["worst"]) == pytest.approx(record["ulp"], abs=1e-6)
+        assert off_when_rounded(name, record["worst"]) == record["ulp"]
     assert "arctanh" in capsys.readouterr().out
 
 
-def exactly_off(name, worst):
+def off_when_rounded(name, worst):
     x = float.fromhex(worst)
     true = exactly(references()[name][1], x)
     return abs(float(np.float32(true)) - true) / 2.0 ** (math.frexp(true)[1] - 24)
@@ -136,7 +136,7 @@ def test_a_device_has_a_seed_for_every_swept_function(name):
     profile = PROFILES[name]
     assert profile.flush
     assert set(references()) <= set(profile.ulp)
-    assert all(error > 0.5 for error in profile.ulp.values())
+    assert min(profile.ulp.values()) > 0.5
 
 
 def test_sweeps_are_opened_once(tmp_path):
