@@ -1,4 +1,4 @@
-"""The fault audit: every re-created bug must turn its named law red."""
+"""The audit: every re-created bug and every small planted one must turn a gate red."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from trivet.ci.document import Document, audit_document, environment
 from trivet.ci.errors import CannotJudgeError
 from trivet.ci.gate import Settings, collect, laws_of
+from trivet.ci.mutants import Part, judge_mutants
 from trivet.ci.pool import Event, Note, run_jobs, start_method
 from trivet.ci.progress import Progress
 
@@ -57,11 +58,47 @@ def run_faults(
     CannotJudgeError where there is no fault at all: an audit of nothing proves nothing.
     """
     found = collect_with_faults(names)
-    attempts = _attempts(found)
-    if not attempts:
+    if not _attempts(found):
         raise CannotJudgeError(
             f"no fault to audit: no @contract.fault on {', '.join(item.name for item in found)}"
         )
+    faults = judge_faults(found, names, settings, progress)
+    return audit_document(_about(settings), faults), _unproved(found, faults, [])
+
+
+def run_audit(
+    names: Sequence[str], settings: Settings, progress: Progress, part: Part
+) -> tuple[Document, set[str]]:
+    """Judge every fault and every mutant of the named contracts.
+
+    Returns the document and the laws of these contracts that nothing turned red.
+    """
+    found = collect_with_faults(names)
+    faults = judge_faults(found, names, settings, progress)
+    mutants, red = judge_mutants(
+        found, names, settings, progress, part=part, collect=collect_with_faults
+    )
+    document = audit_document(_about(settings), faults, mutants, red)
+    return document, _unproved(found, faults, mutants)
+
+
+def _about(settings: Settings) -> Document:
+    return environment(executor="simulator", profile=settings.profile, seed=settings.seed)
+
+
+def _unproved(
+    found: "Sequence[Found]", faults: Sequence[Document], mutants: Sequence[Document]
+) -> set[str]:
+    laws = {law for item in found for law in laws_of(item.contract)}
+    red = {law for fault in faults for law in fault["red"]}
+    return laws - red - {mutant["killed_by"] for mutant in mutants}
+
+
+def judge_faults(
+    found: "list[Found]", names: Sequence[str], settings: Settings, progress: Progress
+) -> list[Document]:
+    """Judge every fault of the contracts; after Ctrl-C those that are missing are not_judged."""
+    attempts = _attempts(found)
     entries: dict[int, Document] = {}
     judge = FaultJudge(names, settings.seed, found)
     events = run_jobs(judge, attempts, settings.processes, start_method())
@@ -71,14 +108,10 @@ def run_faults(
                 entries[number] = entry
     except KeyboardInterrupt:
         progress.interrupted()
-    faults = [
+    return [
         entries.get(number) or _missing(attempt, "interrupted before its verdict")
         for number, attempt in enumerate(attempts)
     ]
-    laws = {law for item in found for law in laws_of(item.contract)}
-    unproved = laws - {law for fault in faults for law in fault["red"]}
-    about = environment(executor="simulator", profile=settings.profile, seed=settings.seed)
-    return audit_document(about, faults), unproved
 
 
 def collect_with_faults(names: Sequence[str]) -> "list[Found]":

@@ -5,12 +5,16 @@ import math
 import os
 import platform
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 VERSION = 1
+# Verdicts of mutants that a gate noticed, and the largest share of the real ones to be waived.
+NOTICED = ("killed", "timeout", "crash")
+MOST_WAIVED = 0.03
 EXIT_STATUS = {"green": 0, "red": 1, "not_judged": 2}
 Document = dict[str, Any]
 
@@ -55,20 +59,65 @@ def gate_document(
     }
 
 
-def audit_document(environment: Mapping[str, Any], faults: list[Document]) -> Document:
-    """Return the document of an audit of hand-written faults."""
-    verdicts = {fault["verdict"] for fault in faults}
-    if verdicts & {"survived", "wrong_law"}:
-        verdict = "red"
-    else:
-        verdict = "green" if verdicts == {"killed"} else "not_judged"
-    return {
+def audit_document(
+    environment: Mapping[str, Any],
+    faults: list[Document],
+    mutants: list[Document] | None = None,
+    broken: Sequence[str] = (),
+) -> Document:
+    """Return the document of an audit: of hand-written faults, and of mutants unless None.
+
+    ``broken`` tells where an original is red itself.
+    """
+    document: Document = {
         "version": VERSION,
-        "verdict": verdict,
+        "verdict": _of_faults(faults),
         "environment": dict(environment),
         "faults": faults,
-        "mutants": [],
+        "mutants": mutants or [],
         "score": {"raw": None, "net": None},
+        "broken": list(broken),
+    }
+    if mutants is not None:
+        verdicts = [_of_mutants(mutants, broken), *([_of_faults(faults)] if faults else [])]
+        document["verdict"] = overall(verdicts)
+        document["score"] = score(mutants)
+    return document
+
+
+def _of_faults(faults: list[Document]) -> str:
+    verdicts = {fault["verdict"] for fault in faults}
+    if verdicts & {"survived", "wrong_law"}:
+        return "red"
+    return "green" if verdicts == {"killed"} else "not_judged"
+
+
+def _of_mutants(mutants: list[Document], broken: Sequence[str]) -> str:
+    counts = Counter(mutant["verdict"] for mutant in mutants)
+    valid = sum(counts[verdict] for verdict in (*NOTICED, "survived", "waived"))
+    if broken or counts["survived"] or not mutants:
+        return "red"
+    if counts["waived"] > MOST_WAIVED * valid:
+        return "red"
+    unjudged = [m for m in mutants if m["verdict"] == "not_judged" and not m.get("needs_device")]
+    return "not_judged" if unjudged or not valid else "green"
+
+
+def score(mutants: list[Document]) -> Document:
+    """Return which share of the real mutants some gate noticed.
+
+    Invalid, equivalent, dead and duplicate ones are no bugs; in ``raw`` a waived one counts as
+    survived, in ``net`` it does not count.
+
+    >>> score([{"verdict": "killed"}, {"verdict": "waived"}, {"verdict": "invalid"}])
+    {'raw': 0.5, 'net': 1.0}
+    """
+    counts = Counter(mutant["verdict"] for mutant in mutants)
+    noticed = sum(counts[verdict] for verdict in NOTICED)
+    real = noticed + counts["survived"]
+    return {
+        "raw": noticed / (real + counts["waived"]) if real + counts["waived"] else None,
+        "net": noticed / real if real else None,
     }
 
 

@@ -7,7 +7,7 @@ from trivet.ci.document import Document
 
 
 def junit(document: Document) -> str:
-    """Return JUnit XML: one suite per contract (one for all faults), one case per gate or fault.
+    """Return JUnit XML: one suite per contract, or one for faults and one for mutants.
 
     Red is a failure, not_judged an error, elsewhere and not_promised are skipped with the reason.
     """
@@ -18,6 +18,8 @@ def junit(document: Document) -> str:
             _add_suite(root, contract["name"], cases)
     else:
         _add_suite(root, "faults", [_fault_case(fault) for fault in document["faults"]])
+        if document["mutants"]:
+            _add_suite(root, "mutants", [_mutant_case(mutant) for mutant in document["mutants"]])
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -63,6 +65,22 @@ def _fault_case(fault: dict[str, Any]) -> ElementTree.Element:
         ElementTree.SubElement(case, "failure", message=_legal(message))
     elif fault["verdict"] != "killed":
         ElementTree.SubElement(case, "error", message=_legal(fault.get("detail") or "not judged"))
+    return case
+
+
+def _mutant_case(mutant: dict[str, Any]) -> ElementTree.Element:
+    case = ElementTree.Element(
+        "testcase",
+        classname=mutant["contract"],
+        name=f"{mutant['operator']} {mutant['file']}:{mutant['line']} {mutant['id']}",
+    )
+    reason = _legal(f"{mutant['verdict']}: {mutant['detail']}")
+    if mutant["verdict"] == "survived":
+        ElementTree.SubElement(case, "failure", message="survived").text = _legal(mutant["diff"])
+    elif mutant["verdict"] == "not_judged":
+        ElementTree.SubElement(case, "error", message=reason)
+    elif mutant["verdict"] not in ("killed", "timeout", "crash"):
+        ElementTree.SubElement(case, "skipped", message=reason)
     return case
 
 

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from typing import Any
 
+MOST_MEMORY = 6 * 2**30
 Note = Callable[[Any], None]
 Work = Callable[[Any, Note], Any]
 
@@ -20,7 +22,8 @@ class Event:
     """What a worker said about job number ``job``.
 
     ``kind`` is "note" (progress), "done" (``value`` is the result), "failed" (``value`` is the
-    text of the exception) or "lost" (``value`` says how the worker ended).
+    text of the exception), "lost" (``value`` says how the worker ended) or "late" (it was ended
+    because its time was up or its memory too large).
     """
 
     kind: str
@@ -39,23 +42,34 @@ def start_method() -> str:
     return "spawn" if torch is not None and torch.get_num_threads() > 1 else "fork"
 
 
-def run_jobs(work: Work, jobs: Sequence[Any], workers: int, method: str) -> Iterator[Event]:
-    """Yield events as they come until every job is done, failed or lost.
+def run_jobs(
+    work: Work,
+    jobs: Sequence[Any],
+    workers: int,
+    method: str,
+    *,
+    limit: float | None = None,
+    jobs_each: int | None = None,
+) -> Iterator[Event]:
+    """Yield events as they come until every job is done, failed, lost or late.
 
-    ``work(job, note)`` runs in a worker. Leaving the iterator early ends the workers.
+    ``work(job, note)`` runs in a worker, for at most ``limit`` seconds and, with that limit,
+    within MOST_MEMORY bytes of its own; a worker is replaced after ``jobs_each`` jobs. Leaving
+    the iterator early ends the workers.
     """
     context = multiprocessing.get_context(method)
     waiting = deque(enumerate(jobs))
-    hands = [_Hand(context, work) for _ in range(min(workers, len(jobs)))]
+    hands = [_Hand(context, work, limit) for _ in range(min(workers, len(jobs)))]
     try:
         for hand in hands:
             hand.give(*waiting.popleft())
         while busy := [hand for hand in hands if hand.job is not None]:
             for hand in _ready(busy):
                 event = hand.listen()
-                if event.kind == "lost":
+                ended = event.kind in ("lost", "late")
+                if ended or (hand.taken == jobs_each and event.kind != "note" and waiting):
                     hand.stop()
-                    hands[hands.index(hand)] = hand = _Hand(context, work)
+                    hands[hands.index(hand)] = hand = _Hand(context, work, limit)
                 if event.kind != "note" and waiting:
                     hand.give(*waiting.popleft())
                 yield event
@@ -65,15 +79,20 @@ def run_jobs(work: Work, jobs: Sequence[Any], workers: int, method: str) -> Iter
 
 
 def _ready(busy: list["_Hand"]) -> list["_Hand"]:
-    found = wait([item for hand in busy for item in (hand.connection, hand.process.sentinel)])
-    return [hand for hand in busy if {hand.connection, hand.process.sentinel} & set(found)]
+    """Wait for workers that speak, end or, looked at every second, use more than they may."""
+    sources = [item for hand in busy for item in (hand.connection, hand.process.sentinel)]
+    found = set(wait(sources, timeout=1.0 if any(hand.limit for hand in busy) else None))
+    return [h for h in busy if {h.connection, h.process.sentinel} & found or h.excess]
 
 
 class _Hand:
     """One worker process and the job it holds."""
 
-    def __init__(self, context: BaseContext, work: Work) -> None:
+    def __init__(self, context: BaseContext, work: Work, limit: float | None) -> None:
         self.connection, theirs = context.Pipe()
+        self.limit = limit
+        self.deadline = float("inf")
+        self.taken = 0
         self.job: int | None = None
         self.process: Any = context.Process(  # type: ignore[attr-defined]
             target=_serve, args=(theirs, work, os.getpid())
@@ -83,10 +102,22 @@ class _Hand:
 
     def give(self, number: int, job: Any) -> None:
         self.job = number
+        self.taken += 1
+        self.deadline = float("inf") if self.limit is None else time.monotonic() + self.limit
         try:
             self.connection.send((number, job))
         except OSError:
             return  # the worker is gone: listen() finds its end and reports the job as lost
+
+    @property
+    def excess(self) -> str:
+        """What the worker has used too much of, in words; empty where nothing."""
+        if self.limit is None:
+            return ""
+        if time.monotonic() > self.deadline:
+            return f"no verdict within {self.limit:g} s"
+        own = _memory(self.process.pid)
+        return f"the worker took {own / 2**30:.1f} GiB" if own > MOST_MEMORY else ""
 
     def listen(self) -> Event:
         assert self.job is not None
@@ -94,6 +125,8 @@ class _Hand:
         try:
             if self.connection.poll():
                 kind, value = self.connection.recv()
+            elif (excess := self.excess) and self.process.is_alive():
+                kind, value = "late", excess
             else:
                 kind, value = "lost", self._ending()
         except (EOFError, OSError):
@@ -109,7 +142,15 @@ class _Hand:
             self.process.join(timeout=2)
         if self.process.is_alive():
             self.process.kill()
+        self._end_group()
         self.process.join()
+
+    def _end_group(self) -> None:
+        """End what the worker started, where it leads a process group of its own."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            return
 
     def _ending(self) -> str:
         self.process.join(timeout=5)
@@ -117,6 +158,16 @@ class _Hand:
         if code is not None and code < 0:
             return f"the worker was ended by {signal.Signals(-code).name}"
         return f"the worker ended with exit code {code}"
+
+
+def _memory(process: int) -> int:
+    """Return the bytes that a process holds for itself alone; 0 where that cannot be told."""
+    try:
+        with open(f"/proc/{process}/status") as status:
+            held = [line for line in status if line.startswith("RssAnon:")]
+    except OSError:
+        return 0
+    return int(held[0].split()[1]) * 1024 if held else 0
 
 
 def _serve(connection: Connection, work: Work, parent: int) -> None:

@@ -1,5 +1,6 @@
 """A document on the terminal."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,19 @@ STYLES = {
     "wrong_law": "bold red",
     "not_judged": "yellow",
 }
+VERDICTS = (
+    "killed",
+    "survived",
+    "waived",
+    "crash",
+    "timeout",
+    "not_judged",
+    "equivalent",
+    "dead_lane",
+    "duplicate",
+    "invalid",
+)
+NO_MUTANT = "no mutant at all: an audit of nothing proves nothing"
 STATES = ("green", "red", "not_judged", "elsewhere", "not_promised")
 Gate = dict[str, Any]
 
@@ -48,6 +62,16 @@ def print_gates(document: Document, console: Console) -> None:
 def print_faults(document: Document, unproved: Iterable[str], console: Console) -> None:
     """Print one row per fault, the laws no fault turned red, and the verdict."""
     faults = document["faults"]
+    console.print(_fault_table(faults))
+    _print_details(faults, console)
+    names = sorted(unproved)
+    if names:
+        _print_plain(console, f"unproved here (no fault turned them red): {', '.join(names)}")
+    killed = sum(fault["verdict"] == "killed" for fault in faults)
+    _print_verdict(document, f"{killed} of {len(faults)} faults killed", console)
+
+
+def _fault_table(faults: list[Document]) -> Table:
     table = _table("fault", "number", "verdict", "expected", "red", "conventional tests")
     for fault in faults:
         table.add_row(
@@ -58,15 +82,59 @@ def print_faults(document: Document, unproved: Iterable[str], console: Console) 
             _red(fault),
             {True: "see it", False: "pass"}.get(fault["conventional"], "not tried"),
         )
-    console.print(table)
+    return table
+
+
+def _print_details(faults: list[Document], console: Console) -> None:
     for fault in faults:
         if fault["verdict"] != "killed" and fault["detail"]:
             _print_plain(console, f"\n{fault['name']}: {fault['detail']}")
+
+
+def print_audit(document: Document, unproved: Iterable[str], console: Console) -> None:
+    """Print the faults, one row of counts per contract, the diff of every survivor, the score."""
+    if document["faults"]:
+        console.print(_fault_table(document["faults"]))
+        _print_details(document["faults"], console)
+    mutants = document["mutants"]
+    console.print(_mutant_table(mutants))
+    for text in document["broken"]:
+        _print_plain(console, f"\nthe original is red: {text}")
+    for mutant in mutants:
+        if mutant["verdict"] == "survived":
+            _print_plain(console, f"\nsurvived: {mutant['id']} of {mutant['contract']}")
+            _print_plain(console, mutant["diff"])
+    unjudged = Counter(m["detail"] for m in mutants if m["verdict"] == "not_judged")
+    for reason, count in unjudged.most_common():
+        _print_plain(console, f"\nnot judged, {count} mutants: {reason}")
     names = sorted(unproved)
     if names:
-        _print_plain(console, f"unproved here (no fault turned them red): {', '.join(names)}")
-    killed = sum(fault["verdict"] == "killed" for fault in faults)
-    _print_verdict(document, f"{killed} of {len(faults)} faults killed", console)
+        _print_plain(console, f"\nunproved here (nothing turned them red): {', '.join(names)}")
+    counts = Counter(mutant["verdict"] for mutant in mutants)
+    told = ", ".join(f"{n} {verdict.replace('_', ' ')}" for verdict, n in counts.most_common())
+    score = document["score"]
+    if score["raw"] is not None:
+        told += f"; score {score['raw']:.1%} raw"
+        told += f", {score['net']:.1%} net" if score["net"] is not None else ""
+    _print_verdict(document, f"{len(mutants)} mutants: {told}" if mutants else NO_MUTANT, console)
+
+
+def _mutant_table(mutants: list[Document]) -> Table:
+    present = {mutant["verdict"] for mutant in mutants}
+    columns = [verdict for verdict in VERDICTS if verdict in present]
+    table = _table("contract", *(verdict.replace("_", " ") for verdict in columns))
+    table.add_column("conventional tests see", justify="right")
+    for contract in dict.fromkeys(mutant["contract"] for mutant in mutants):
+        mine = [mutant for mutant in mutants if mutant["contract"] == contract]
+        counts = Counter(mutant["verdict"] for mutant in mine)
+        cells = []
+        for verdict in columns:
+            style = STYLES.get(verdict)
+            number = str(counts[verdict] or "·")
+            cells.append(f"[{style}]{number}[/]" if counts[verdict] and style else number)
+        tried = [m["conventional"] for m in mine if m["conventional"] is not None]
+        table.add_row(contract, *cells, f"{sum(tried)} of {len(tried)}" if tried else "")
+    return table
 
 
 def _red(fault: Document) -> str:

@@ -46,9 +46,9 @@ def equivalent(
         if operator.lanes:
             return "dead_lane", None, None, "nothing that masked-off lanes hold reaches an output"
         return "equivalent", None, None, "no value of this constant reaches an output"
-    if mutant.kind == "host" and not operator.beyond:
-        if _same_results(found, original, kernel, seed, launches=True):
-            return "equivalent", None, None, "the same launches and results on every input tried"
+    on_host = mutant.kind == "host" and not operator.beyond
+    if on_host and _same_results(found, original, kernel, seed, launches=True):
+        return "equivalent", None, None, "the same launches and results on every input tried"
     return None
 
 

@@ -1,12 +1,13 @@
 """Judging a mutant: cheap laws first, the first one that is red for the right reason ends it."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from triton.compiler.errors import CompilationError
 
-from trivet.faults._equivalence import equivalent
+from trivet.faults._equivalence import equivalent, kernel_pairs
+from trivet.faults._judge import seen_by_convention
 from trivet.faults._load import FaultError
 from trivet.faults._mutants import Mutant, loaded
 from trivet.faults._mutators import operators
@@ -18,6 +19,8 @@ from trivet.properties._gate import CRASH, Gate
 from trivet.properties._laws import standard_laws
 from trivet.properties._observe import Observation
 from trivet.properties._profiles import profile_of
+from trivet.simulator.alike import code_of
+from trivet.simulator.frontend import specialisations
 
 Verdict = Literal[
     "killed",
@@ -40,13 +43,18 @@ class MutantVerdict:
     """What the gates made of a mutant.
 
     ``killed_by`` is the law that turned red, ``witness`` the inputs on which it did, in words;
-    ``detail`` says why there is no kill.
+    ``detail`` says why there is no kill; ``code`` is a digest of the IR that was launched, empty
+    for a mutant of the host function; ``conventional`` says whether the conventional suite sees
+    it, None where that was not tried; ``needs_device``: only a device can judge it.
     """
 
     verdict: Verdict
     killed_by: str | None = None
     witness: str | None = None
     detail: str = ""
+    code: str = ""
+    conventional: bool | None = None
+    needs_device: bool = False
 
 
 def green_laws(found: Found, seed: int = 0) -> tuple[Laws, list[str]]:
@@ -58,14 +66,17 @@ def green_laws(found: Found, seed: int = 0) -> tuple[Laws, list[str]]:
         search.run()
         verdicts = search.verdicts(shrink=False)
         laws[dtype] = tuple(v.law for v in verdicts if v.state == "green")
-        broken += [
-            v.failure.text if v.failure else v.law for v in verdicts if v.state == "red"
-        ]
+        broken += [v.failure.text if v.failure else v.law for v in verdicts if v.state == "red"]
     return laws, broken
 
 
-def judge_mutant(found: Found, mutant: Mutant, laws: Laws, seed: int = 0) -> MutantVerdict:
-    """Judge one mutant of the contract ``found`` by the laws that its original keeps."""
+def judge_mutant(
+    found: Found, mutant: Mutant, laws: Laws, seed: int = 0, *, conventional: bool = False
+) -> MutantVerdict:
+    """Judge one mutant of the contract ``found`` by the laws that its original keeps.
+
+    ``conventional`` also tries the conventional suite, which the original is known to pass.
+    """
     try:
         kernel = loaded(found.contract, mutant)
     except FaultError as error:
@@ -73,14 +84,27 @@ def judge_mutant(found: Found, mutant: Mutant, laws: Laws, seed: int = 0) -> Mut
     except Exception as error:
         return MutantVerdict("invalid", detail=f"{type(error).__name__}: {error}")
     verdict = _searched(found, found.contract.with_kernel(kernel), laws, seed)
-    operator = operators()[mutant.operator]
-    if verdict.verdict == "survived" and operator.elsewhere:
-        return MutantVerdict("not_judged", detail=operator.elsewhere)
     if verdict.verdict == "survived":
-        reason = equivalent(found, mutant, kernel, operator, seed)
-        if reason is not None:
-            return MutantVerdict(*reason)
-    return verdict
+        verdict = _survived(found, mutant, kernel, seed)
+    seen = None
+    if conventional and verdict.verdict in ("killed", "survived", "crash"):
+        seen = seen_by_convention(found, kernel, trusted=True)
+    return replace(verdict, code=_code(found, mutant, kernel), conventional=seen)
+
+
+def _survived(found: Found, mutant: Mutant, kernel: Callable[..., Any], seed: int) -> MutantVerdict:
+    operator = operators()[mutant.operator]
+    if operator.elsewhere:
+        return MutantVerdict("not_judged", detail=operator.elsewhere, needs_device=True)
+    reason = equivalent(found, mutant, kernel, operator, seed)
+    return MutantVerdict("survived") if reason is None else MutantVerdict(*reason)
+
+
+def _code(found: Found, mutant: Mutant, kernel: Callable[..., Any]) -> str:
+    if mutant.kind == "host":
+        return ""
+    pairs = kernel_pairs(found.contract.kernel, kernel)
+    return "".join(code_of(second) for _, second in pairs if specialisations(second))
 
 
 def _searched(found: Found, contract: Contract, laws: Laws, seed: int) -> MutantVerdict:
@@ -126,7 +150,6 @@ class Search(Session):
     An exception of the kernel does not end the search: a law may still tell more.
     """
 
-    stops: bool = True
     launched: bool = False
     refused: str = ""
     spent: str = ""

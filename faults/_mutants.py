@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from trivet.faults._mutators import edits_of
 from trivet.faults._mutators._source import Edit, Source, Text
 from trivet.faults._reach import Reached, reached_from
 from trivet.properties._contract import Contract
+
+# Workers change their folder; reports name files as seen from where the command was given.
+_HERE = Path.cwd()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,8 @@ def mutants_of(contract: Contract) -> list[Mutant]:
     texts: dict[str, Text] = {}
     found: dict[str, Mutant] = {}
     for item in reached_from(contract.kernel):
-        path = inspect.getsourcefile(sys.modules[item.module])
-        if path is None or not Path(path).exists():
+        path = os.path.abspath(inspect.getsourcefile(sys.modules[item.module]) or "")
+        if not Path(path).is_file():
             continue
         text = texts.setdefault(path, Text(Path(path).read_text()))
         for mutant in _of_function(item, path, text):
@@ -110,7 +114,7 @@ def diff_of(mutant: Mutant) -> str:
     """Return the mutant as a unified diff of its file."""
     before = Path(mutant.path).read_text()
     after = before[: mutant.start] + mutant.replacement + before[mutant.end :]
-    name = _shown(mutant.path)
+    name = shown(mutant.path)
     lines = difflib.unified_diff(
         before.splitlines(),
         after.splitlines(),
@@ -122,8 +126,7 @@ def diff_of(mutant: Mutant) -> str:
     return "\n".join(lines)
 
 
-def _shown(path: str) -> str:
-    """Return a path as seen from here, where it lies below."""
+def shown(path: str) -> str:
+    """Return a path as seen from where the audit began, where it lies below."""
     resolved = Path(path).resolve()
-    here = Path.cwd()
-    return str(resolved.relative_to(here)) if resolved.is_relative_to(here) else path
+    return str(resolved.relative_to(_HERE)) if resolved.is_relative_to(_HERE) else path

@@ -160,7 +160,7 @@ def test_a_surviving_fault_is_red(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("audit", "broken", "--faults-only"), "no fault to audit: no @contract.fault on broken"),
-        (("audit", "softmax"), "this version audits hand-written faults only"),
+        (("audit", "softmax", "--shard", "3/2"), "--shard 3/2: expected K/N, K from 1 to N"),
         (("gate", "sotfmax"), "sotfmax: no contract has this name; did you mean softmax?"),
         (("gate", "--profile", "slow"), "'slow' is not one of 'quick', 'ci', 'deep'"),
         (("gate", "--on", "tpu"), "'tpu' is not one of 'simulator', 'interpreter', 'gpu'"),

@@ -28,7 +28,8 @@ class Operator:
     ``edits`` yields, for a node of one of the types ``nodes``, texts that take its place or whole
     edits. ``fires`` are statements before and after its first edit, ``silent`` statements that it
     leaves alone. ``lanes``: the edit changes only what masked-off lanes hold. ``beyond``: it shows
-    only outside a contract's domain, or between calls. ``elsewhere`` says why only a device can judge.
+    only outside a contract's domain, or between calls. ``elsewhere`` says why only a device can
+    judge it.
     """
 
     name: str
