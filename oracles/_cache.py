@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trivet.oracles._context import is_intercepted
-from trivet.oracles._evaluate import Argument, Oracle, Value, evaluate
+from trivet.oracles._evaluate import Argument, Caller, Oracle, Value, evaluate
 from trivet.oracles._precision import Precision
 
 # Types of these packages are known by name; those of users may change under the same one.
@@ -53,7 +53,12 @@ CACHE = ValueCache()
 
 
 def evaluate_once(
-    oracle: Oracle, arguments: Mapping[str, Argument], *, precision: Precision, profile: str
+    oracle: Oracle,
+    arguments: Mapping[str, Argument],
+    *,
+    precision: Precision,
+    profile: str,
+    caller: Caller | None = None,
 ) -> list[Value | None]:
     """As `evaluate`, from the cache where this code saw these inputs before.
 
@@ -62,10 +67,10 @@ def evaluate_once(
     """
     key = None if is_intercepted() else key_of(oracle, arguments, precision, profile)
     if key is None:
-        return evaluate(oracle, arguments, precision=precision, profile=profile)
+        return evaluate(oracle, arguments, precision=precision, profile=profile, caller=caller)
     values = CACHE.get(key)
     if values is None:
-        values = evaluate(oracle, arguments, precision=precision, profile=profile)
+        values = evaluate(oracle, arguments, precision=precision, profile=profile, caller=caller)
         size = sum(np.asarray(argument).nbytes for argument in arguments.values())
         CACHE.put(key, values, size + sum(map(_frozen, values)))
     return values

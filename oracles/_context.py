@@ -17,7 +17,12 @@ from trivet.oracles._precision import Precision
 from trivet.oracles._profile import Profile
 
 # Kernel families' oracles live beside this file, without the leading underscore.
-_MACHINERY = (os.path.join(os.path.dirname(__file__), "_"), os.path.dirname(np.__file__))
+_MACHINERY = [os.path.join(os.path.dirname(__file__), "_"), os.path.dirname(np.__file__)]
+
+
+def add_machinery(*prefixes: str) -> None:
+    """Count files whose path starts with one of `prefixes` as no part of an oracle's source."""
+    _MACHINERY.extend(prefixes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,8 @@ class Recorder:
 def site_of(operation: str) -> Site:
     """The step of an oracle that is being computed: the innermost frame that is not machinery."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_MACHINERY):
+    machinery = tuple(_MACHINERY)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(machinery):
         frame = frame.f_back
     return Site(operation, frame.f_code.co_filename, frame.f_lineno)
 

@@ -29,6 +29,8 @@ from trivet.oracles._rebind import rebound
 Oracle = Callable[..., Any]
 Argument = npt.NDArray[Any] | int | float | bool | None
 Index = tuple[int, ...]
+# Calls an oracle and returns its outputs: traced in a context, in plain float64 without one.
+Caller = Callable[[Oracle, Mapping[str, Argument], Context | None], list[Any]]
 
 
 @dataclass
@@ -51,24 +53,25 @@ def evaluate(
     *,
     precision: Precision | None = None,
     profile: str = "simulator",
+    caller: Caller | None = None,
 ) -> list[Value | None]:
     """The outputs of `oracle` with their bounds, in order; None where the oracle returns None.
 
     Float arrays are exact stored values, float scalars are rounded to float32 already. An oracle
-    whose first parameter is `m` gets the math namespace, any other its arguments by name. Raises
-    OracleError, naming function and operation, when the oracle fails on traced arrays.
+    whose first parameter is `m` gets the math namespace, any other its arguments by name; `caller`
+    calls one that is not written in NumPy. Raises OracleError, naming function and operation,
+    when the oracle fails on traced arrays.
     """
-    precision = precision or Precision()
+    call = caller or call_numpy
 
     def run(recorder: Recorder | None) -> list[Any]:
-        context = Context(profile_named(profile), precision, recorder)
-        traced = {name: trace(context, value) for name, value in arguments.items()}
-        return outputs_of(call_traced(oracle, traced, Namespace(context)))
+        return call(oracle, arguments, Context(known, precision or Precision(), recorder))
 
+    known = profile_named(profile)
     try:
         outputs = run(None)
     except Undecidable:
-        return [_undecidable(value) for value in evaluate_float64(oracle, arguments)]
+        return [_undecidable(value) for value in call(oracle, arguments, None)]
     return [
         None if output is None else _value(output, _Blame(run, position, output))
         for position, output in enumerate(outputs)
@@ -84,8 +87,18 @@ def evaluate_float64(
         for name, value in arguments.items()
     }
     with np.errstate(all="ignore"):
-        outputs = outputs_of(_call(oracle, copies, Namespace()))
+        outputs = outputs_of(call_by_name(oracle, copies, Namespace()))
     return [None if output is None else np.asarray(output) for output in outputs]
+
+
+def call_numpy(
+    oracle: Oracle, arguments: Mapping[str, Argument], context: Context | None
+) -> list[Any]:
+    """The outputs of an oracle in the namespace or in NumPy."""
+    if context is None:
+        return evaluate_float64(oracle, arguments)
+    traced = {name: trace(context, value) for name, value in arguments.items()}
+    return outputs_of(call_traced(oracle, traced, Namespace(context)))
 
 
 def takes_namespace(oracle: Oracle, arguments: Collection[str]) -> bool:
@@ -104,7 +117,8 @@ class _Wide(np.ndarray[Any, np.dtype[Any]]):
         return super().astype(dtype, *settings, **options)
 
 
-def _call(oracle: Oracle, arguments: Mapping[str, Any], namespace: Namespace) -> Any:
+def call_by_name(oracle: Oracle, arguments: Mapping[str, Any], namespace: Namespace) -> Any:
+    """What `oracle` returns for those of `arguments` that it takes, `m` first where it wants it."""
     positional = [namespace] if takes_namespace(oracle, arguments) else []
     parameters = inspect.signature(oracle).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
@@ -120,7 +134,7 @@ def call_traced(oracle: Oracle, traced: Mapping[str, Any], namespace: Namespace)
         with np.errstate(all="ignore"):
             if not takes_namespace(oracle, traced):
                 oracle = rebound(oracle, namespace)
-            return _call(oracle, traced, namespace)
+            return call_by_name(oracle, traced, namespace)
     except Undecidable:
         raise
     except OracleError as error:

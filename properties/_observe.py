@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trivet.oracles._cache import evaluate_once
 from trivet.oracles._errors import OracleError
-from trivet.oracles._evaluate import Value, evaluate_float64
+from trivet.oracles._evaluate import Value
+from trivet.oracles._logic import Opaque
 from trivet.properties._arrays import copies_of, numpy_of
 from trivet.properties._cases import Inputs
 from trivet.properties._contract import Contract
+from trivet.properties._torch_reference import evaluate_plain, evaluate_reference
 from trivet.properties._verdict import NotJudgedError
 from trivet.simulator.executors import Executor, Run
 
@@ -142,7 +143,17 @@ def plan_values(
     profile = str(getattr(executor, "profile", name))
     arrays = known_arrays(inputs)
     with np.errstate(all="ignore"):
-        return evaluate_once(oracle, arrays, precision=contract.precision, profile=profile)
+        return evaluate_reference(oracle, arrays, precision=contract.precision, profile=profile)
+
+
+def demand_bounds(values: Iterable[Value | None]) -> None:
+    """Raise NotJudgedError where a reference is opaque: its rounding has no bound."""
+    for value in values:
+        if isinstance(value, Opaque) and value.value.size:
+            raise NotJudgedError(
+                f"the reference is opaque, {value.reason}: no bound can be derived from it; "
+                "logic_matches judges the kernel by its float64 value"
+            )
 
 
 def known_arrays(inputs: Inputs) -> dict[str, Any]:
@@ -154,7 +165,7 @@ def known_arrays(inputs: Inputs) -> dict[str, Any]:
 def _raises_as_well(oracle: Callable[..., object], inputs: Inputs) -> None:
     """Raise DiscardedError when the reference refuses these inputs in plain float64, too."""
     try:
-        evaluate_float64(oracle, known_arrays(inputs))
+        evaluate_plain(oracle, known_arrays(inputs))
     except Exception as error:
         raise DiscardedError(f"{type(error).__name__}: {error}") from error
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from trivet.oracles._accept import accept, room
 from trivet.oracles._errors import OracleError
 from trivet.oracles._evaluate import Value
+from trivet.oracles._logic import Opaque
 from trivet.oracles._mutants import Mutant, Survey, mutated
 from trivet.oracles._mutations import MUTATIONS
 from trivet.properties._cases import Inputs, assumption_failed, build
@@ -115,8 +116,12 @@ class Power:
     _spent: int = 0
 
     def add(self, inputs: Inputs, values: Sequence[Value | None], number: int) -> None:
-        """Take the inputs of example ``number`` where they are of ordinary size."""
-        if len(self._examples) < _MOST_CASES:
+        """Take the inputs of example ``number`` where they are of ordinary size.
+
+        Of an opaque reference no certificate is asked: it has no bound to separate from.
+        """
+        opaque = any(isinstance(value, Opaque) for value in values)
+        if len(self._examples) < _MOST_CASES and not opaque:
             dtypes = list(stored_dtypes(self.contract, self.dtype, inputs, values))
             example = _Example(number, inputs, values, dtypes)
             if 0 < example.size <= _MOST_ELEMENTS:

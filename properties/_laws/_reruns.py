@@ -13,7 +13,7 @@ from trivet.properties._cases import assumption_failed
 from trivet.properties._changes import dense, one_row
 from trivet.properties._laws import Tally, standard
 from trivet.properties._laws._values import outside, worst
-from trivet.properties._observe import Observation, Output, observe
+from trivet.properties._observe import Observation, Output, demand_bounds, observe
 from trivet.properties._verdict import (
     InapplicableError,
     NotJudgedError,
@@ -89,6 +89,8 @@ def within_bound(first: Observation, second: Observation, what: str) -> Tally:
             raise Violation(f"{one.name} has another shape {what}", key=one.name)
         if one.actual.shape != np.shape(value.value):
             raise InapplicableError("the oracle has another shape; matches_oracle says so")
+        if differing(one.actual, two.actual).any():
+            demand_bounds([value])
         before, after = accept(one.actual, value), accept(two.actual, value)
         good = (before.ok | before.undecided) != (after.ok | after.undecided)
         if good.any():

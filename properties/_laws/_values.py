@@ -5,12 +5,13 @@ from numpy.typing import NDArray
 
 from trivet.oracles._accept import Acceptance, accept, room
 from trivet.oracles._evaluate import Value
-from trivet.oracles._logic import accept_logic, logic_room
+from trivet.oracles._logic import Opaque, accept_logic, logic_room
 from trivet.properties._laws import Tally, standard
 from trivet.properties._observe import (
     ANY_INTEGER,
     Observation,
     Output,
+    demand_bounds,
     expected_dtypes,
     observe,
 )
@@ -23,11 +24,14 @@ from trivet.properties._verdict import (
 from trivet.properties._votes import oracles_agree
 
 
-def pairs(observation: Observation, dtype: str) -> list[tuple[Output, Value]]:
+def pairs(
+    observation: Observation, dtype: str, *, bounds: bool = True
+) -> list[tuple[Output, Value]]:
     """Return every output with its oracle value, after judging presence, shape and dtype.
 
-    Raises NotJudgedError when oracle and kernel differ in the number of outputs, Violation when
-    an output is missing, has another shape or another dtype.
+    Raises NotJudgedError when oracle and kernel differ in the number of outputs, and where
+    ``bounds`` are needed and the oracle has none; Violation when an output is missing, has
+    another shape or another dtype.
     """
     outputs, values = observation.outputs, observation.values
     if len(outputs) != len(values):
@@ -45,6 +49,8 @@ def pairs(observation: Observation, dtype: str) -> list[tuple[Output, Value]]:
             continue
         _same_form(output, value, wanted_dtype)
         found.append((output, value))
+    if bounds:
+        demand_bounds(value for _, value in found)
     return found
 
 
@@ -131,7 +137,7 @@ def logic_matches(observation: Observation, dtype: str) -> Tally:
     if observation.run.shadow_rounded:
         where = observation.run.shadow_rounded
         raise NotPromisedError(f"the host computes with a rounded number, at {where}")
-    for output, value in pairs(observation, dtype):
+    for output, value in pairs(observation, dtype, bounds=False):
         shadow = observation.run.shadow_of(output.tensor)
         if shadow is None or value.error is None:
             continue
@@ -155,8 +161,10 @@ def _explain(
     native = accept(output.actual, value)
     with np.errstate(all="ignore"):
         gap = np.abs(output.actual.astype(np.float64) - shadow)
-    rounds = (native.ok | native.undecided).all() and (gap > room(value, output.actual))[bad].all()
-    if rounds:
+        # Without a bound, what rounding did shows beside what the logic may have done.
+        opaque = isinstance(value, Opaque)
+        least = np.abs(shadow - value.value) if opaque else room(value, output.actual)
+    if (native.ok | native.undecided).all() and (gap > least)[bad].all():
         raise InapplicableError("the kernel computes with rounding; matches_oracle decides")
     in_float64 = Output(output.name, output.tensor, shadow)
     allowed = Value(value.value, logic_room(value), value.blame)
