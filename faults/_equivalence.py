@@ -6,7 +6,8 @@ was tried does the same work. An edit of what masked-off lanes hold is dead when
 hold, not even NaN, reaches an output.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,10 +29,13 @@ from trivet.simulator.executors import executor_named
 from trivet.simulator.frontend import specialisations
 
 Kernel = Callable[..., Any]
-Reason = tuple[Literal["equivalent", "dead_lane"], None, None, str]
+Kind = Literal["equivalent", "dead_lane"]
+Reason = tuple[Kind, None, None, str]
+Twin = tuple[Kind, str, list[Edit]]
 _OWN = ("exact_on_integers", "handles_empty", "propagates_nonfinite")
 # Values far apart: where each gives the same bits, what the constant holds is never seen.
 _STRANGERS = ("1e30", "-1e30", "1e-30", "-1.0")
+_WHOLE_STRANGERS = ("1000003", "-77", "3")
 
 
 def equivalent(
@@ -40,12 +44,16 @@ def equivalent(
     """Return how a surviving mutant is shown to be no other kernel; None where it is not."""
     original = found.contract.kernel
     if mutant.kind == "kernel" and _same_code(found, kernel, seed):
-        return "equivalent", None, None, "the same IR in every specialisation that was launched"
-    twins = [_loaded(found, mutant, edit) for edit in _twins(mutant, operator)]
-    if twins and all(_same_results(found, original, twin, seed) for twin in twins):
-        if operator.lanes:
-            return "dead_lane", None, None, "nothing that masked-off lanes hold reaches an output"
-        return "equivalent", None, None, "no value of this constant reaches an output"
+        return (
+            "equivalent",
+            None,
+            None,
+            "the same dataflow in every specialisation that was launched",
+        )
+    for verdict, detail, edits in _twins(mutant, operator):
+        twins = [loaded(found.contract, mutant, edit) for edit in edits]
+        if all(_same_results(found, original, twin, seed) for twin in twins):
+            return verdict, None, None, detail
     on_host = mutant.kind == "host" and not operator.beyond
     if on_host and _same_results(found, original, kernel, seed, launches=True):
         return "equivalent", None, None, "the same launches and results on every input tried"
@@ -53,12 +61,47 @@ def equivalent(
 
 
 def _same_code(found: Found, kernel: Kernel, seed: int) -> bool:
+    """Whether two kernels compute the same, given what always holds of their launches' numbers."""
+    facts = _Facts()
+    for dtype, case in _cases(found.contract, seed):
+        run = _observed(found.contract, case, dtype, found.contract.kernel).run
+        for launch in run.launches:
+            facts.add(launch.kernel, launch.scalars)
     pairs = list(kernel_pairs(found.contract.kernel, kernel))
-    if not any(specialisations(first) for first, _ in pairs):
-        for dtype, case in _cases(found.contract, seed):
-            _observed(found.contract, case, dtype, found.contract.kernel)
     used = [(first, second) for first, second in pairs if specialisations(first)]
-    return bool(used) and all(lowers_alike(first, second) for first, second in used)
+    return bool(used) and all(
+        lowers_alike(
+            first, second, ones=facts.ones(first.__name__), same=facts.same(first.__name__)
+        )
+        for first, second in used
+    )
+
+
+@dataclass
+class _Facts:
+    """The numbers that every launch of a kernel was given, launch by launch."""
+
+    seen: dict[str, dict[str, list[object]]] = field(default_factory=dict)
+
+    def add(self, kernel: str, scalars: Mapping[str, object]) -> None:
+        """Note one launch."""
+        columns = self.seen.setdefault(kernel, {name: [] for name in scalars})
+        for name, column in columns.items():
+            column.append(scalars.get(name))
+
+    def ones(self, kernel: str) -> list[str]:
+        """Return the integers that were 1 in every launch."""
+        columns = self.seen.get(kernel, {})
+        return [
+            n for n, values in columns.items() if all(type(v) is int and v == 1 for v in values)
+        ]
+
+    def same(self, kernel: str) -> dict[str, str]:
+        """Map each integer to the first that was equal to it in every launch."""
+        columns = self.seen.get(kernel, {})
+        whole = {n: values for n, values in columns.items() if all(type(v) is int for v in values)}
+        first: dict[tuple[object, ...], str] = {}
+        return {name: first.setdefault(tuple(values), name) for name, values in whole.items()}
 
 
 def kernel_pairs(original: Kernel, mutant: Kernel) -> Iterator[tuple[Any, Any]]:
@@ -77,19 +120,18 @@ def _jitted(value: Any) -> Any:
     return value
 
 
-def _twins(mutant: Mutant, operator: Operator) -> Iterator[Edit]:
+def _twins(mutant: Mutant, operator: Operator) -> Iterator[Twin]:
     """Yield edits that together show whether what this mutant changes is ever seen."""
     text = Path(mutant.path).read_text()
     if operator.lanes:
         twin = poisoned(source_of(text, mutant.function, mutant.kind), mutant.edit)
         if twin is not None:
-            yield twin
-    elif operator.name == "constant_changed":
-        yield from (Edit(mutant.start, mutant.end, value) for value in _STRANGERS)
-
-
-def _loaded(found: Found, mutant: Mutant, edit: Edit) -> Kernel:
-    return loaded(found.contract, mutant, edit)
+            yield "dead_lane", "nothing that masked-off lanes hold reaches an output", [twin]
+    if operator.name in ("constant_changed", "load_other_changed"):
+        whole = text[mutant.start : mutant.end].lstrip("-").isdigit()
+        values = _WHOLE_STRANGERS if whole else _STRANGERS
+        edits = [Edit(mutant.start, mutant.end, value) for value in values]
+        yield "equivalent", "no finite value in this place reaches an output", edits
 
 
 def _same_results(

@@ -7,7 +7,7 @@ keep their order.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trivet.simulator.ir import Block, Function, Module, Operation
@@ -37,16 +37,30 @@ _COMMUTATIVE = {
 _SIGNLESS = "signless"
 
 
-def dataflow(module: Module) -> str:
-    """Return a digest of what the module's functions compute."""
-    parts = [_of_function(function) for function in module.functions.values()]
-    return _digest("module", *sorted(parts))
+def dataflow(module: Module, same: Mapping[str, str] | None = None) -> str:
+    """Return a digest of what the module's functions compute.
+
+    ``same`` maps arguments of the kernel to others that always hold the same number.
+    """
+    functions = [f for f in module.functions.values() if f is not module.entry]
+    parts = sorted(_of_function(function, {}) for function in functions)
+    return _digest("module", _of_function(module.entry, same or {}), *parts)
 
 
-def _of_function(function: Function) -> str:
+def _of_function(function: Function, same: Mapping[str, str]) -> str:
     scope = _Scope(0)
     types = [str(kind) for kind in function.argument_types]
-    return _digest("function", *types, *_of_region(function.blocks, scope, function.arguments))
+    first = [_representative(name, function, same) for name in function.arguments]
+    return _digest(
+        "function", *types, *_of_region(function.blocks, scope, function.arguments, first)
+    )
+
+
+def _representative(name: str, function: Function, same: Mapping[str, str]) -> str:
+    """Return the argument that stands for ``name``: another of its type, or itself."""
+    other = f"%{same.get(name[1:], name[1:])}"
+    types = dict(zip(function.arguments, map(str, function.argument_types), strict=True))
+    return other if types.get(other) == types[name] else name
 
 
 @dataclass
@@ -65,13 +79,23 @@ class _Scope:
         self.signless[value] = digest
 
 
-def _of_region(blocks: list[Block], scope: _Scope, arguments: Iterable[str] = ()) -> list[str]:
-    """Return the digests of what the blocks do, in order; names of theirs end with them."""
+def _of_region(
+    blocks: list[Block],
+    scope: _Scope,
+    arguments: Iterable[str] = (),
+    known_as: Iterable[str] = (),
+) -> list[str]:
+    """Return the digests of what the blocks do, in order; names of theirs end with them.
+
+    ``arguments`` are those of a function; ``known_as`` names the ones that stand for them.
+    """
     labels = {block.label: str(number) for number, block in enumerate(blocks)}
     for number, block in enumerate(blocks):
-        names = [*(arguments if not number else ()), *block.arguments]
-        for index, name in enumerate(names):
+        for index, name in enumerate(block.arguments):
             scope.name(name, _digest("argument", str(scope.depth), str(number), str(index)))
+    places = {name: index for index, name in enumerate(arguments)}
+    for name, other in zip(places, known_as, strict=True):
+        scope.name(name, _digest("parameter", str(places[other])))
     done = []
     for block in blocks:
         done.append(_digest("block", *map(str, block.argument_types)))

@@ -34,7 +34,7 @@ _READ_OPTIONS = ("default_dot_input_precision", "allowed_dot_input_precisions", 
 
 Signature = Mapping[str, Any]
 Path_ = str | tuple[int, ...]
-_Asked = tuple[dict[str, Any], dict[tuple[int, ...], object], dict[str, object]]
+Asked = tuple[dict[str, Any], dict[tuple[int, ...], object], dict[str, object]]
 
 
 class UnsupportedKernelError(Exception):
@@ -61,7 +61,7 @@ class _Memory:
         self.source = ""
         self.hash: str | None = None
         self.lowered: dict[object, Lowered] = {}
-        self.asked: dict[object, _Asked] = {}
+        self.asked: dict[object, Asked] = {}
         self.kept: list[object] = []
         self.globals: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = {}
 
@@ -93,7 +93,7 @@ def lower(
     return found
 
 
-def specialisations(fn: Any) -> list[_Asked]:
+def specialisations(fn: Any) -> list[Asked]:
     """Return the arguments of every ``lower`` of ``fn`` in this process: what its launches used."""
     return list(_memory_of(compiled(fn)).asked.values())
 
