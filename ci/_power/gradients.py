@@ -50,7 +50,7 @@ class _Variant:
         inner = self.store(g * fresh * slope)
         if self.lost_row:
             inner = inner * (np.arange(_ROWS) < _ROWS - 1)[:, None].astype(f32)
-        held = np.roll(h, 1, axis=0) if self.stale else h
+        held = np.roll(h, 1, axis=1) if self.stale else h
         dtau = (g * (held - activity)) * decay * dt[:, :, None] / (tau * tau)[:, None]
         parts = [
             self._sum(inner[:, :, :, None], W[:, None], 2),

@@ -146,15 +146,12 @@ def _detection(one: Found) -> Iterator[dict[str, Any]]:
 
 def as_text(found: Sequence[Found]) -> str:
     """The tables in Markdown, then our losses."""
-    groups = {
-        "float32 results": [one for one in found if _group(one) == "float32"],
-        "bfloat16 results": [one for one in found if _group(one) == "bfloat16"],
-        "gradients": [one for one in found if _group(one) == "gradients"],
-    }
+    groups: dict[str, list[Found]] = {}
+    for one in found:
+        groups.setdefault(_group(one), []).append(one)
     parts = ["### False alarms, % of right results refused", _alarm_table(found)]
     for title, members in groups.items():
-        if members:
-            parts += [f"### Detection, % of wrong {title} refused", _detection_table(members)]
+        parts += [f"### Detection, % of wrong {title} refused", _detection_table(members)]
     cases = sum(one.cases for one in found)
     parts.append(f"{cases} results of right kernels, {false_alarms(found)} false alarms.")
     parts += [f"FALSE ALARM {place}: {n}" for one in found for place, n in one.places.items()]
@@ -177,7 +174,7 @@ def _closing(found: Sequence[Found]) -> str:
 
 
 def _group(one: Found) -> str:
-    return "gradients" if "gradcheck" in one.alarms else one.dtype
+    return "gradients" if "gradcheck" in one.alarms else f"{one.dtype} results"
 
 
 def _columns(members: Sequence[Found]) -> list[str]:
@@ -204,12 +201,22 @@ def _alarm_table(found: Sequence[Found]) -> str:
 
 def _detection_table(members: Sequence[Found]) -> str:
     columns = ["visible", *_columns(members)]
-    rows = [
-        [one.workload, fault, inputs, *(_percent(seen.get(name)) for name in columns)]
-        for one in members
-        for (fault, inputs), seen in sorted(one.seen.items(), key=lambda item: item[0][0])
-    ]
-    return _table(["workload", "fault", "inputs", *columns], rows)
+    rows = []
+    for one in members:
+        inputs = list(dict.fromkeys(kind for _, kind in one.seen))
+        title = f"{one.workload}: {' / '.join(inputs)}"
+        for fault in dict.fromkeys(name for name, _ in one.seen):
+            shares = [[one.seen[fault, kind].get(name) for kind in inputs] for name in columns]
+            cells = [" / ".join(_whole_percent(share) for share in row) for row in shares]
+            rows.append([title, fault, *cells])
+    return _table(["workload: inputs", "fault", *columns], rows)
+
+
+def _whole_percent(share: Share | None) -> str:
+    if share is None:
+        return ""
+    ends = share.refused in (0, share.cases)
+    return f"{100 * share.rate:.{0 if ends or 0.01 <= share.rate < 0.99 else 1}f}"
 
 
 def _percent(share: Share | None) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from trivet.ci._power.inputs import Random, draw
+from trivet.ci._power.inputs import Random, draw, usual
 from trivet.ci._power.numbers import (
     Arguments,
     Array,
@@ -27,11 +27,12 @@ _LOG2_E = f32(np.log2(np.e))
 class Softmax(Workload):
     """exp(x - max) over its sum: x and out (cases, 4, n).
 
-    Its plan adds short rows, where a bound for any order of n terms is narrow.
+    Its plan adds short rows, where a bound for any order of n terms is narrow, and large ones,
+    whose exponentials overflow.
     """
 
     uses_functions = True
-    plan = ("short",)
+    plan = ("short", "large")
 
     def __init__(self, n: int, cases: int, batches: int) -> None:
         self.name, self.n, self.cases, self.batches = f"softmax n={n}", n, cases, batches
@@ -40,8 +41,8 @@ class Softmax(Workload):
     def inputs(self, rng: Random, cases: int, kind: str) -> Arguments:
         """Rows of a kind; wide ones are 30 times normal: more would leave a single weight."""
         count = _SHORT if kind == "short" else self.n
-        x = draw(rng, (cases, _ROWS, count), "normal" if kind in ("short", "wide") else kind)
-        return {"x": x * f32(30) if kind == "wide" else x}
+        x = draw(rng, (cases, _ROWS, count), usual(kind, *self.plan, "wide"))
+        return {"x": x * f32({"wide": 30, "large": 1e3}.get(kind, 1))}
 
     def oracle(self) -> Callable[..., Any]:
         """softmax(x)."""
