@@ -17,11 +17,11 @@ def describe(value: object) -> str:
     """Return an argument as one readable line: small tensors whole, large ones by exceptions."""
     if not isinstance(value, torch.Tensor):
         return repr(value)
-    array = exact(numpy_of(value))
     name = str(value.dtype).removeprefix("torch.")
     head = f"{name} {tuple(value.shape)}{_layout(value)}"
-    if array.size == 0:
-        return head
+    if value.is_meta or not value.numel():
+        return f"{head} on {value.device}" if value.is_meta else head
+    array = exact(numpy_of(value))
     if array.size <= _SHOWN_WHOLE:
         return f"{head}: {np.array2string(array, separator=', ', threshold=100)}".replace("\n", "")
     return f"{head}: {_by_exceptions(array)}"

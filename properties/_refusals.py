@@ -33,7 +33,6 @@ def _refused(
     error, text, case = contract.raises[number]
     spoiled = copies_of(arguments)
     changes = _changes(case, spoiled)
-    shown = "".join(f"\nwith {name} = {describe(value)}" for name, value in changes.items())
     run = executor.run(contract.kernel, {**spoiled, **changes})
     got = _answer(run)
     right = isinstance(run.error, error) and text in str(run.error)
@@ -42,6 +41,7 @@ def _refused(
     wanted = f"{error.__name__} naming {text!r}"
     label = getattr(case, "__name__", "<lambda>")
     label = text if label == "<lambda>" else label
+    shown = "".join(f"\nwith {name} = {describe(value)}" for name, value in changes.items())
     raise Violation(
         f"{label}: {got}; expected {wanted}{shown}", key=str(number), got=got, wanted=wanted
     )

@@ -253,6 +253,7 @@ def test_several_bugs_are_told_one_after_another():
         (torch.arange(20), "int64 (20,): 20 distinct values from 0 to 19"),
         (torch.arange(20) % 2 == 0, "bool (20,): 2 distinct values from False to True"),
         (torch.arange(40.0)[::2], "float32 (20,) with strides (2,): "),
+        (torch.zeros(3, 2, device="meta"), "float32 (3, 2) on meta"),
         (torch.zeros(21)[1:], "float32 (20,) with storage offset 1: all 0.0"),
     ],
 )

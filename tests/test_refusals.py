@@ -55,6 +55,20 @@ def test_refusals_are_counted():
     assert (verdict.state, verdict.examples) == ("green", 3)
 
 
+def test_a_tensor_without_memory_is_refused_and_told():
+    def to_meta(x):
+        return {"x": x.to("meta")}
+
+    def here(x, tau: float):
+        if x.device.type != "cpu":
+            raise ValueError(f"x: expected cpu, got {x.device}")
+        return doubled(x)
+
+    assert verdict_of(here, (ValueError, "x", to_meta)).state == "green"
+    text = verdict_of(here, (ValueError, "device", to_meta)).failure.text
+    assert text.endswith(" on meta")
+
+
 def test_a_subclass_of_the_error_will_do():
     assert verdict_of(checked, (Exception, "tau", {"tau": 0.0})).state == "green"
 
