@@ -50,6 +50,7 @@ def print_gates(document: Document, console: Console) -> None:
     _print_reasons("red", "vacuous", rows, console)
     for state in ("not_judged", "elsewhere", "not_promised"):
         _print_reasons(state, "", rows, console)
+    _print_power(rows, console)
     for gates in rows.values():
         for gate in gates:
             if gate["failure"] and not _is_vacuous(gate):
@@ -213,6 +214,21 @@ def _print_reasons(
         console.print(f"\n{state.replace('_', ' ')}", style=STYLES.get(state, "bold"))
     for (reason, where_text), names in laws.items():
         _print_plain(console, f"  {_some(names)}: {reason} ({where_text})")
+
+
+def _print_power(rows: dict[tuple[str, str], list[Gate]], console: Console) -> None:
+    """Print which mistakes in a plan the inputs of a green gate would not have shown."""
+    notes = [
+        f"  {contract}[{dtype}]: {gate['reason']}"
+        for (contract, dtype), gates in rows.items()
+        for gate in gates
+        if gate["verdict"] == "green" and (gate["reason"] or "").startswith("power: ")
+        if "; not: " in gate["reason"]
+    ]
+    if notes:
+        console.print("\nwhat the inputs would not show", style="bold")
+    for note in notes:
+        _print_plain(console, note)
 
 
 def _some(names: list[str]) -> str:

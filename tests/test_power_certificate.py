@@ -1,10 +1,14 @@
 """The power certificate: each mutation of a plan, where it shows, and gates that show nothing."""
 
+from io import StringIO
+
 import numpy as np
 import pytest
+from rich.console import Console
 from tests.tiny import contract_of, doubled
 
 from trivet import Contract, Precision, Tensor, reals, sizes
+from trivet.ci.report import print_gates
 from trivet.oracles import _cache
 from trivet.oracles._cache import ValueCache, evaluate_once, key_of
 from trivet.oracles._evaluate import evaluate
@@ -227,6 +231,21 @@ def test_the_page_lists_the_mutants_left():
     lines = list(power_lines(rows_contract(softmax)))
     assert lines[0] == "4 of 5 mutants of the plan separated at float32"
     assert lines[1].startswith("not separated: does not subtract the maximum (exp at ")
+
+
+def test_the_report_names_what_the_inputs_would_not_show():
+    console = Console(file=StringIO(), width=200)
+    green = {"verdict": "green", "dtype": "float32", "law": "matches_oracle", "margin": None}
+    green |= {"examples": 20, "seconds": 1.0, "failure": None}
+    notes = ["power: 2 of 2 plan mutants separated", "power: 1 of 2 plan mutants separated; not: x"]
+    contracts = [
+        {"name": name, "gates": [{**green, "reason": reason}]}
+        for name, reason in zip(("sharp", "blunt"), notes, strict=True)
+    ]
+    print_gates({"verdict": "green", "contracts": contracts}, console)
+    text = console.file.getvalue()
+    assert f"what the inputs would not show\n  blunt[float32]: {notes[1]}\n" in text
+    assert "sharp[float32]" not in text
 
 
 def exponential(m, x):
