@@ -218,6 +218,8 @@ def _general(operation: Operation, rest: str) -> None:
     elif types:
         operation.operand_types = parse_types(types)
         _infer_results(operation)
+    elif " -> " in head:
+        operation.result_types = parse_types(head.rpartition(" -> ")[2])
     if operation.name == "tt.split" and len(operation.result_types) == 1:
         operation.result_types *= 2
 

@@ -47,7 +47,9 @@ def _follow(
         if operation.name in (*_WRITES, *_DESCRIPTOR_WRITES):
             targets.add((function.name, operation.operands[0]))
         for label, names in operation.successors:
-            link(by_label[label].arguments, names)
+            # A region within an operation (a mapped function) has labels of its own, no pointers.
+            if label in by_label:
+                link(by_label[label].arguments, names)
         if operation.name == "tt.call":
             callee = module.functions[operation.words[0]]
             link(callee.arguments, operation.operands, callee.name)

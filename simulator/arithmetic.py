@@ -22,13 +22,15 @@ Function = Callable[..., Value]
 class Arithmetic(ABC):
     """What the machine needs to know about floats.
 
-    ``plain`` tells that values are ordinary arrays, which ``map`` hands through. ``sequential``
+    ``plain`` tells that values are ordinary arrays, which ``map`` hands through, ``bitwise`` that
+    the bits of floats in memory say all about them. ``sequential``
     asks for reductions and scans with a user's combine function to run element by element, as
     Triton's interpreter does, instead of by halves.
     """
 
     name: str
     plain = False
+    bitwise = True
     sequential = False
 
     @abstractmethod
@@ -298,6 +300,7 @@ class Shadow(Arithmetic):
 
     name = "shadow"
     plain = True
+    bitwise = False
 
     def __init__(self, nudge: int = 0) -> None:
         self._nudge = nudge

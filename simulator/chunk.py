@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trivet.simulator.addresses import Addresses
 from trivet.simulator.faults import Report
 from trivet.simulator.memory import View
 from trivet.simulator.ordering import Ordering
@@ -18,7 +19,8 @@ class Launch:
     """What all chunks of a launch share.
 
     ``written`` numbers the views whose storage the kernel writes; ``fuel`` is the work that is
-    left, in about microseconds.
+    left, in about microseconds; ``addresses`` is there for kernels that make pointers of integers,
+    ``printed`` counts the lines they wrote.
     """
 
     grid: tuple[int, int, int]
@@ -30,6 +32,8 @@ class Launch:
     sanitize: bool
     poison: str
     fuel: int
+    addresses: Addresses | None = None
+    printed: int = 0
 
 
 class Chunk:

@@ -12,6 +12,7 @@ from trivet.simulator.arithmetic import Arithmetic
 from trivet.simulator.chunk import Chunk
 from trivet.simulator.faults import Fault, Site, Trap, site
 from trivet.simulator.ir import Block, Function, Module, Operation, Type, walk
+from trivet.simulator.lifting import Lifting
 from trivet.simulator.operations.registry import EFFECTS, PURE, Handler, Unsupported
 from trivet.simulator.values import Mover, Value, mover
 
@@ -112,6 +113,7 @@ class Compiler:
             for name in _names(operation)
         }
         self._lines: dict[str, Site] = {}
+        self._lifting = Lifting()
 
     def routine(self, name: str) -> Routine:
         """Compiled form of the function ``name``; each function has its own slots."""
@@ -145,6 +147,8 @@ class Compiler:
 
         Regions beside each other reuse names; a constant in one must survive the other.
         """
+        if not self.arithmetic.bitwise:
+            blocks = [self._lifting.block(block) for block in blocks]
         outer = self._slots
         inner = {name for block in blocks for name, _ in _definitions(block)}
         self._slots = {name: slot for name, slot in outer.items() if name not in inner}

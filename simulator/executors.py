@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trivet.simulator._torch import torch
+from trivet.simulator.addressed import addresses_noted
 from trivet.simulator.binding import Launch
 from trivet.simulator.faults import Fault
 from trivet.simulator.host import HostWatch
@@ -227,7 +228,7 @@ def _call(
     kernel: Callable[..., object], args: Mapping[str, object], session: Session, watch: HostWatch
 ) -> tuple[tuple[object, ...], BaseException | None]:
     try:
-        with route(session), watch:
+        with route(session), watch, addresses_noted(session.addressed):
             return normalised(kernel(**args)), None
     except (Exception, SystemExit) as error:
         return (), error

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from trivet.simulator import operations  # noqa: F401  (registers the rules)
+from trivet.simulator.addresses import Addresses, nowhere, takes_addresses
 from trivet.simulator.aliasing import written_arguments
 from trivet.simulator.arithmetic import Arithmetic
 from trivet.simulator.chunk import Chunk, Launch
@@ -61,16 +62,19 @@ class Machine:
         self._written = written_arguments(module)
         self._sites = [partial(self._compiler.line, site) for site in self._compiler.sites]
         self._synchronises = _synchronises(module, self._compiler)
+        self.takes_addresses = takes_addresses(module)
 
     def launch(
         self,
         grid: tuple[int, int, int],
         arguments: Sequence[Argument | int | float | bool],
         settings: Settings,
+        reachable: Sequence[Argument] = (),
     ) -> Report:
         """Run every program; memory changes in place.
 
-        ``arguments`` are those of the IR's entry function, in order. Faults are reported, never
+        ``arguments`` are those of the IR's entry function, in order; ``reachable`` are the other
+        tensors, to which the kernel may have pointers in memory. Faults are reported, never
         raised; after a fatal one the rest of the launch did not run. Raises ValueError when the
         number of arguments is wrong.
         """
@@ -78,6 +82,8 @@ class Machine:
         if len(kinds) != len(arguments):
             raise ValueError(f"{len(kinds)} arguments expected, {len(arguments)} given")
         views = [View(item) for item in arguments if isinstance(item, Argument)]
+        if self.takes_addresses:
+            views += [*map(View, reachable), nowhere()]
         launch = self._open(grid, views, arguments, settings)
         with np.errstate(all="ignore"):
             values = self._argument_values(kinds, arguments)
@@ -109,7 +115,9 @@ class Machine:
         sanitizer = Sanitizer(self._module.entry.name, self._sites, largest, coordinates, report)
         sanitizer.ordered = ordering.covered if ordering else None
         shared = frozenset(
-            number for number, view in enumerate(views) if id(view.argument.allocation) in written
+            number
+            for number, view in enumerate(views)
+            if self.takes_addresses or id(view.argument.allocation) in written
         )
         return Launch(
             grid=grid,
@@ -121,6 +129,7 @@ class Machine:
             sanitize=settings.sanitize,
             poison=settings.poison,
             fuel=settings.fuel,
+            addresses=Addresses(views) if self.takes_addresses else None,
         )
 
     def _argument_values(

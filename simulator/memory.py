@@ -22,13 +22,20 @@ class Allocation:
 
     ``data`` is the whole storage (zero-copy on a tensor's for native runs; float64 for a shadow;
     bfloat16 and float8 as ml_dtypes arrays). ``initialised`` tells which elements were ever
-    written, None when all were; it outlives the launch.
+    written, None when all were; it outlives the launch. ``base`` is the address that the kernel
+    knows it by, None for that of ``data``.
     """
 
     data: np.ndarray
     element: str
     initialised: np.ndarray | None = None
     name: str = ""
+    base: int | None = None
+
+    @property
+    def address(self) -> int:
+        """Address of the first byte."""
+        return int(self.data.ctypes.data) if self.base is None else self.base
 
 
 @dataclass(eq=False)

@@ -15,12 +15,14 @@ def call(routine: Routine, chunk: Chunk, arguments: list[Value]) -> list[Value]:
     chunk.values = routine.template.copy()
     for slot, value in zip(routine.arguments, arguments, strict=True):
         chunk.values[slot] = value
-    if len(routine.blocks) == 1:
-        results = routine.blocks[0].run(chunk)
-    else:
-        results = _Walk(routine.blocks, chunk).run()
+    results = run_blocks(routine.blocks, chunk)
     chunk.values = outer_values
     return results
+
+
+def run_blocks(blocks: list[Code], chunk: Chunk) -> list[Value]:
+    """Run blocks joined by branches from the first one on; returns what the last ones return."""
+    return blocks[0].run(chunk) if len(blocks) == 1 else _Walk(blocks, chunk).run()
 
 
 class _Walk:

@@ -13,6 +13,7 @@ from trivet.simulator.memory import Allocation, View, sparse_zeros
 
 _SENTENCES = {
     "out_of_bounds": "{program} of {kernel} accesses {index}, which lies outside it, at {line}",
+    "nowhere": "{program} of {kernel} accesses an address that lies in no tensor, at {line}",
     "uninitialised": "{program} of {kernel} reads {index}, which nothing has written, at {line}",
     "read_only": "{program} of {kernel} writes {index}, which is read-only, at {line}",
     "race_write_write": "{program} of {kernel} writes {index} at {line}, and {other} writes it "
@@ -264,7 +265,8 @@ class Sanitizer:
     ) -> Fault:
         program = self._program_of(number)
         other = self._program_of(second[0]) if second else None
-        text = _SENTENCES[kind].format(
+        lost = kind == "out_of_bounds" and not argument
+        text = _SENTENCES["nowhere" if lost else kind].format(
             program=f"program {program}",
             kernel=self._kernel,
             index=index,

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from trivet.simulator._torch import torch
+from trivet.simulator.addressed import Addressed
 from trivet.simulator.arithmetic import Arithmetic, AsInterpreter, Native, Shadow
 from trivet.simulator.binding import NUMBERS, Call, Launch, Leaf, is_descriptor, with_ones
-from trivet.simulator.elements import ElementType, pointee
+from trivet.simulator.elements import ElementType, element_type, pointee
 from trivet.simulator.faults import Fault, Report
 from trivet.simulator.frontend import Lowered, UnsupportedKernelError, lower
 from trivet.simulator.host import HostWatch
@@ -79,6 +80,7 @@ class Session:
     launches: list[Launch] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     totals: Totals = field(default_factory=Totals)
+    addressed: Addressed = field(default_factory=Addressed)
     fatal: Fault | None = None
     error: Exception | None = None
     shadow_failure: Fault | None = None
@@ -140,7 +142,7 @@ class Session:
             spans = [item.allocation.data.size for item in given if isinstance(item, Argument)]
             chosen = chosen_programs(call.launch.grid, self.programs, spans)
             settings = replace(settings, programs=chosen)
-        report = self._launch(call, lowered, self.arithmetic, given, settings)
+        report = self._launch(call, lowered, self.arithmetic, given, settings, memory)
         memory.settle()
         self.totals.add(report)
         self.faults += [fault for fault in report.faults if not self._ends(fault)]
@@ -149,7 +151,7 @@ class Session:
             raise self._ended(fatal)
         if shadow is not None:
             quiet = replace(settings, sanitize=False)
-            report = self._launch(call, lowered, self._shadow_arithmetic(), lifted, quiet)
+            report = self._launch(call, lowered, self._shadow_arithmetic(), lifted, quiet, shadow)
             self.shadow_failure = next((f for f in report.faults if f.fatal), None)
 
     def _ends(self, fault: Fault) -> bool:
@@ -166,11 +168,19 @@ class Session:
         return f"shadow {self.nudge}" if self.nudge else "shadow"
 
     def _launch(
-        self, call: Call, lowered: Lowered, arithmetic: str, given: list[Given], settings: Settings
+        self,
+        call: Call,
+        lowered: Lowered,
+        arithmetic: str,
+        given: list[Given],
+        settings: Settings,
+        memory: "_Memory",
     ) -> Report:
         try:
             settings = replace(settings, warps=call.launch.num_warps)
-            return _machine(lowered, arithmetic).launch(call.launch.grid, given, settings)
+            machine = _machine(lowered, arithmetic)
+            reachable = memory.reachable() if machine.takes_addresses else []
+            return machine.launch(call.launch.grid, given, settings, reachable)
         except Exception as error:
             return Report(faults=[_broken(call.launch, error)])
 
@@ -209,6 +219,7 @@ class _Memory:
         key = (address, kind.element)
         if key not in self._made:
             self._made[key] = self.allocation(name, tensor, kind)
+            self._made[key].base = tensor.untyped_storage().data_ptr()
             self._tensors[address] = tensor
         return Argument(
             name=name,
@@ -219,6 +230,11 @@ class _Memory:
             read_only=address in self.session.read_only,
             whole_storage=address in self.session.whole,
         )
+
+    def reachable(self) -> list[Argument]:
+        """Return the tensors to which a table in memory may hold pointers."""
+        tensors = self.session.addressed.tensors()
+        return [self.pointer("a table's tensor", t, element_type(t.dtype)) for t in tensors]
 
     def allocation(self, name: str, tensor: torch.Tensor, kind: ElementType) -> Allocation:
         """Return the storage behind ``tensor`` without copying it."""

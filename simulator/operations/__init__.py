@@ -1,6 +1,7 @@
 """Rules of the operations, one module a group; importing this package registers them all."""
 
 from trivet.simulator.operations import (
+    addresses,
     atomics,
     control,
     conversions,
@@ -10,12 +11,14 @@ from trivet.simulator.operations import (
     folds,
     integers,
     libdevice,
+    mapped,
     memory_access,
     products,
     structure,
 )
 
 __all__ = [
+    "addresses",
     "atomics",
     "control",
     "conversions",
@@ -25,6 +28,7 @@ __all__ = [
     "folds",
     "integers",
     "libdevice",
+    "mapped",
     "memory_access",
     "products",
     "structure",

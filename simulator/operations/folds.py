@@ -1,4 +1,4 @@
-"""Reductions, scans and elementwise maps with a region of their own."""
+"""Reductions and scans with a region of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trivet.simulator.chunk import Chunk
 from trivet.simulator.compiler import Code, Compiler
 from trivet.simulator.ir import Operation
 from trivet.simulator.operations.integers import integer_function
-from trivet.simulator.operations.registry import Handler, Unsupported, effect, unpacked
+from trivet.simulator.operations.registry import Handler, effect, unpacked
 from trivet.simulator.values import Mover, Value, fill_tile
 
 _UNORDERED = ("addi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui")
@@ -176,20 +176,5 @@ def build_scan(operation: Operation, compiler: Compiler) -> Handler:
         else:
             values = generic(fold, chunk, values)
         return unpacked(operation, flipped(values))
-
-    return run
-
-
-@effect("tt.map_elementwise")
-def build_map(operation: Operation, compiler: Compiler) -> Handler:
-    """A scalar function applied to every element."""
-    blocks = compiler.region(operation.regions[0])
-    if len(blocks) > 1 or operation.attributes.get("pack", 1) != 1:
-        raise Unsupported("branches or packs in tl.map_elementwise")
-
-    def run(chunk: Chunk, *operands: Value) -> Value:
-        for slot, value in zip(blocks[0].arguments, operands, strict=True):
-            chunk.values[slot] = value
-        return unpacked(operation, blocks[0].run(chunk))
 
     return run
