@@ -51,6 +51,17 @@ class Origin(NamedTuple):
     kind: str
     operands: tuple[Bounded, ...]
     axes: tuple[int, ...] = ()
+    key: Any = None
+
+
+def part_origin(array: Bounded, key: Any) -> Origin | None:
+    """The origin of `array[key]`, kept where running sums of a part may be taken of the whole."""
+    if not array.context.allows("cumsum"):
+        return None
+    keys = key if isinstance(key, tuple) else (key,)
+    if not all(isinstance(each, slice) or each is Ellipsis for each in keys):
+        return None
+    return Origin("part", (array,), key=keys)
 
 
 class Terms(NamedTuple):

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from trivet.oracles._formats import FORMATS
 
-APPROXIMATIONS = ("log1p", "expm1", "softplus", "variance", "tanh", "tf32")
+APPROXIMATIONS = ("log1p", "expm1", "softplus", "variance", "tanh", "tf32", "cumsum")
 ORDERS = ("fixed", "any")
 
 
@@ -18,7 +18,9 @@ class Precision:
     storage: format by name of an intermediate the oracle passes to `m.store(x, name)`.
     depth: most additions one term passes through; None allows any order of summation.
     order: "fixed" promises the same bits in every run, "any" allows atomics.
-    approx: formulas the kernel does not promise to avoid (`APPROXIMATIONS`).
+    approx: formulas the kernel does not promise to avoid (`APPROXIMATIONS`): log1p, expm1 and
+    softplus as written, E[x^2] - E[x]^2 for a variance, tanh by a sigmoid, tf32 products, and
+    cumsum(x)[t] - cumsum(x)[c - 1] for the running sum of the part x[c:].
     Raises ValueError for a value outside these.
     """
 

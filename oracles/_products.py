@@ -148,7 +148,11 @@ def _contracted(subscripts: str, values: list[Array]) -> int:
 
 @rule("cumsum")
 def running_sum(number: Bounded, axis: int | None = None) -> Bounded:
-    """Sums of all prefixes along `axis`, each in any order."""
+    """Sums of all prefixes along `axis`, each in any order.
+
+    With "cumsum" in the contract's approx, those of a part x[c:] also as differences of prefixes of
+    the whole: two sums of at most all that stands before, and the difference rounds.
+    """
     if axis is None:
         number, axis = apply("ravel", number), 0
     (axis,) = axes_of(len(number.shape), axis)
@@ -159,16 +163,33 @@ def running_sum(number: Bounded, axis: int | None = None) -> Bounded:
     depths = np.minimum(np.arange(number.shape[axis]), context.depth(number.shape[axis]))
     steps = depths.reshape((-1,) + (1,) * (len(number.shape) - 1 - axis))
     own = context.gamma(steps * (3.02 if number.facts.rescaled else 1.0)) * (magnitude + inherited)
+    value = number.value.cumsum(axis)
+    whole = _whole_of(number, axis)
+    if whole is not None:
+        number, before = whole
+        depth = context.depth(number.shape[axis])
+        own = own + 2 * context.gamma(depth) * before + context.unit * (np.abs(value) + inherited)
+        magnitude = np.maximum(magnitude, before)
     if not error.any() and not number.facts.rescaled and number.size:
         quantum = np.expand_dims(_quantum(number.value, axis), axis)
         own = np.where(magnitude <= np.ldexp(quantum, context.accumulate.significand), 0.0, own)
     result = (inherited + context.own("cumsum", own)) * SLACK
     over = (magnitude + inherited > context.compute.largest) & np.isfinite(magnitude)
-    value = number.value.cumsum(axis)
     doubt = np.isinf(error).cumsum(axis) > 0
-    floor = 0.0 if number.facts.floor >= 0 else -math.inf
+    floor = 0.0 if number.facts.floor >= 0 and whole is None else -math.inf
     settled = settle(value, np.where(over, np.inf, result), doubt)
     return Bounded(context, value, settled, Facts(floor))
+
+
+def _whole_of(part: Bounded, axis: int) -> tuple[Bounded, Array] | None:
+    """What `part` is a part of, and the sum of sizes there up to each element of the part."""
+    if part.origin is None or part.origin.kind != "part":
+        return None
+    (whole,) = part.origin.operands
+    if whole.ndim != part.ndim:
+        return None
+    before = (np.abs(whole.value) + spread(whole)).cumsum(axis)[part.origin.key]
+    return (whole, before) if before.shape == part.shape else None
 
 
 @rule("cumprod")

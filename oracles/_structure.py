@@ -5,7 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from trivet.oracles._bounded import Bounded, Facts, context_of, lift, rule, stacked, terms_of
+from trivet.oracles._bounded import (
+    Bounded,
+    Facts,
+    context_of,
+    lift,
+    part_origin,
+    rule,
+    stacked,
+    terms_of,
+)
 from trivet.oracles._discrete import STRUCTURE, Discrete, parts
 from trivet.oracles._dispatch import Rule, Traced
 from trivet.oracles._errors import Undecidable
@@ -122,6 +131,8 @@ def _one(name: str, function: Rule) -> None:
         terms = terms_of(array)
         if terms is not None:
             moved.terms = terms.moved(lambda part: function(part, *settings, **options))
+        if name == "getitem":
+            moved.origin = part_origin(array, settings[0])
         return moved
 
     rule(name)(move)

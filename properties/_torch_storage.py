@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trivet.oracles._bounded import Bounded, Origin, terms_of
+from trivet.oracles._bounded import Bounded, Origin, part_origin, terms_of
 
 Part = NDArray[Any]
 Geometry = tuple[int, tuple[int, ...], tuple[int, ...]]
@@ -54,14 +54,29 @@ def strided(flat: Part, tensor: torch.Tensor) -> Part:
 
 
 def reshaped_origin(number: Bounded, place: Geometry, known: Storage) -> Origin | None:
-    """How a number was made, where it is a reshaped matrix product: batches are folded so."""
-    for (offset, _, _), other in known.seen.items():
-        made = other.origin
-        if made is None or made.kind != "product" or offset != place[0]:
-            continue
-        if other.size == number.size and number.value.flags.c_contiguous:
-            return made
+    """How a number was made, where a view shows it: a folded matrix product, or a part."""
+    for seen, other in known.seen.items():
+        folded = seen[0] == place[0] and other.size == number.size
+        if folded and other.origin is not None and number.value.flags.c_contiguous:
+            return other.origin if other.origin.kind == "product" else None
+        key = _slices(place, seen)
+        if key is not None:
+            return part_origin(other, key)
     return None
+
+
+def _slices(place: Geometry, whole: Geometry) -> tuple[slice, ...] | None:
+    """The slices of a tensor that give a part of it, where both have the same strides."""
+    (offset, shape, strides), (start, sizes, steps) = place, whole
+    if strides != steps or shape == sizes or 0 in strides:
+        return None
+    left, key = offset - start, [slice(None)] * len(shape)
+    for axis in sorted(range(len(shape)), key=lambda each: -strides[each]):
+        first, left = divmod(left, strides[axis])
+        if first < 0 or first + shape[axis] > sizes[axis]:
+            return None
+        key[axis] = slice(first, first + shape[axis])
+    return tuple(key) if left == 0 else None
 
 
 def owned(number: Bounded, operands: Sequence[Any]) -> Bounded:

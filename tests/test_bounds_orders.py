@@ -17,6 +17,7 @@ from tests.forms.float32 import (
 
 from trivet.oracles._accept import accept
 from trivet.oracles._evaluate import evaluate
+from trivet.oracles._precision import Precision
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -195,3 +196,19 @@ def test_indices_are_right_or_in_doubt(name):
             assert accept(actual, value).ok.all(), kind
         (exact,) = evaluate(lambda m, x: getattr(m, name)(x, axis=-1), {"x": x.astype(np.float64)})
         assert exact.error is None, "exact numbers leave no doubt: ties go to the first index"
+
+
+def test_running_sums_of_a_part_as_differences_of_the_whole():
+    def reference(x):
+        return x[..., 5:].cumsum(-1)
+
+    loose, refused = Precision(approx=("cumsum",)), False
+    for _, x in each_kind():
+        whole = np.add.accumulate(x, axis=-1, dtype=f32)
+        difference = whole[..., 5:] - whole[..., 4:5]
+        exact = {"x": x.astype(np.float64)}
+        (value,) = evaluate(reference, exact, precision=loose)
+        assert accept(difference, value).ok.all()
+        (strict,) = evaluate(reference, exact)
+        refused |= not accept(difference, strict).ok.all()
+    assert refused
