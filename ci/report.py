@@ -51,6 +51,7 @@ def print_gates(document: Document, console: Console) -> None:
     for state in ("not_judged", "elsewhere", "not_promised"):
         _print_reasons(state, "", rows, console)
     _print_power(rows, console)
+    _print_discards(rows, console)
     for gates in rows.values():
         for gate in gates:
             if gate["failure"] and not _is_vacuous(gate):
@@ -229,6 +230,21 @@ def _print_power(rows: dict[tuple[str, str], list[Gate]], console: Console) -> N
         console.print("\nwhat the inputs would not show", style="bold")
     for note in notes:
         _print_plain(console, note)
+
+
+def _print_discards(rows: dict[tuple[str, str], list[Gate]], console: Console) -> None:
+    """Print how many inputs a green contract could not be judged on, and why."""
+    told: dict[str, None] = {}
+    for (contract, dtype), gates in rows.items():
+        for gate in gates:
+            parts = (gate["reason"] or "").split("; ") if gate["verdict"] == "green" else []
+            for part in parts:
+                if "inputs were discarded: " in part and gate["law"] == "matches_oracle":
+                    told[f"  {contract}[{dtype}]: {part}"] = None
+    if told:
+        console.print("\ndiscarded", style="bold")
+    for line in told:
+        _print_plain(console, line)
 
 
 def _some(names: list[str]) -> str:

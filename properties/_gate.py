@@ -132,7 +132,9 @@ class Gate:
             return undecided
         if self.vacuous:
             return "red", f"vacuous: {self.vacuous}"
-        return "green", self.note if self.bitwise is None else _bitwise_note(self.bitwise)
+        notes = [self.note if self.bitwise is None else _bitwise_note(self.bitwise)]
+        notes += [self._discarded()] if self.discards else []
+        return "green", "; ".join(note for note in notes if note) or None
 
     def _too_undecided(self) -> tuple[State, str] | None:
         """Return not_judged where too many elements are undecidable."""
