@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.test_mutants import KERNEL
 
 from trivet.ci import sandbox
 from trivet.ci.document import Document, audit_document, score
@@ -26,7 +27,6 @@ from trivet.ci.waivers import Waiver, waive, waivers
 from trivet.properties._collect import find
 
 COMMAND = [sys.executable, "-m", "trivet.ci.main"]
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 def mutant(verdict: str, **fields: Any) -> Document:
@@ -211,9 +211,9 @@ def test_survivors_are_shown_as_diffs() -> None:
 def audit(folder: Path, *options: str) -> tuple[Document, str, int]:
     case = folder / "case.py"
     if not case.exists():
-        case.write_text((EXAMPLES / "test_softmax.py").read_text())
+        case.write_text(KERNEL)
     done = subprocess.run(
-        [*COMMAND, "audit", "case.py", "--sample", "6", "--json", "a.json", *options],
+        [*COMMAND, "audit", "case.py", "--sample", "4", "--json", "a.json", *options],
         cwd=folder,
         env={**os.environ, "TRIVET_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -226,10 +226,9 @@ def test_unchanged_code_is_not_audited_again(tmp_path: Path) -> None:
     first, judged, status = audit(tmp_path)
     second, again, _ = audit(tmp_path)
 
-    assert status == 0
-    assert len(first["mutants"]) == 6
+    assert len(first["mutants"]) == 4
+    assert status == int(any(m["verdict"] == "survived" for m in first["mutants"]))
     assert first["mutants"] == second["mutants"]
-    assert first["score"]["net"] == 1.0
-    assert "softmax original" in judged
-    assert "softmax original" not in again
+    assert "double_contract original" in judged
+    assert "double_contract original" not in again
     assert {m["killed_by"] for m in first["mutants"] if m["verdict"] == "killed"}
