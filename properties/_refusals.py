@@ -64,18 +64,20 @@ def _changes(case: object, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         )
     name = getattr(case, "__name__", "<lambda>")
     try:
-        changes = case(**{each: arguments[each] for each in inspect.signature(case).parameters})
+        changes: object = case(
+            **{each: arguments[each] for each in inspect.signature(case).parameters}
+        )
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
         raise NotJudgedError(
             f"raises: case {name} fails on {_listed(arguments)}: {text}"
         ) from error
-    unknown = [*changes] if isinstance(changes, Mapping) else [repr(changes)]
-    unknown = [each for each in unknown if each not in arguments]
+    found = changes if isinstance(changes, Mapping) else {repr(changes): None}
+    unknown = [each for each in found if each not in arguments]
     if unknown:
         wanted = f"new values of {_listed(arguments)}"
         raise NotJudgedError(f"raises: case {name} returned {unknown[0]}, expected {wanted}")
-    return changes
+    return found
 
 
 def _listed(arguments: Mapping[str, Any]) -> str:
