@@ -9,7 +9,7 @@ from trivet.ci._rivals import RULES
 
 # A rule that refuses this share of right kernels is no rival: nobody could keep it in CI.
 _BEARABLE = 1e-3
-# Faults that random inputs hide, and the inputs of a gate's plan that show each of them.
+# Faults that random inputs hide, and the inputs of the workload's plan that show each of them.
 WEAK_SPOTS = (
     ("dot n=1024", "x(1+1e-5)", "probe"),
     ("dot n=4096", "x(1+1e-5)", "probe"),
@@ -22,7 +22,7 @@ WEAK_SPOTS = (
 class Loss:
     """A cell where a rule with under 0.1% false alarms on the workload sees more than we do.
 
-    closed_by: inputs of a gate's plan on which we see this fault in every case, or "".
+    closed_by: inputs of the workload's plan on which we see this fault in every case, or "".
     """
 
     workload: str
@@ -37,7 +37,7 @@ class Loss:
         return (
             f"{self.workload}, {self.fault}, {self.inputs} inputs: {self.column} sees "
             f"{self.theirs:.2%}, we see {self.ours:.2%}"
-            + (f" (all on the plan's {self.closed_by} inputs)" if self.closed_by else "")
+            + (f" (100% on the plan's {self.closed_by} inputs)" if self.closed_by else "")
         )
 
 
@@ -68,11 +68,6 @@ def _closing_inputs(one: Found, fault: str, ours: str) -> str:
         if name == fault and not usual and seen[ours].refused == seen[ours].cases:
             return inputs
     return ""
-
-
-def open_losses(found: Sequence[Found]) -> list[Loss]:
-    """The losses that no input of a gate's plan makes good."""
-    return [loss for loss in losses(found) if not loss.closed_by]
 
 
 def weak_spots(found: Sequence[Found]) -> list[dict[str, Any]]:
@@ -109,8 +104,7 @@ def as_json(found: Sequence[Found], seed: int, seconds: float) -> dict[str, Any]
         "cases": sum(one.cases for one in found),
         "elements": sum(one.elements for one in found),
         "false_alarms": false_alarms(found),
-        "losses": [asdict(loss) for loss in open_losses(found)],
-        "losses_closed_by_plan": [asdict(loss) for loss in losses(found) if loss.closed_by],
+        "losses": [asdict(loss) for loss in losses(found)],
         "losses_without_declared_depth": [asdict(loss) for loss in losses(found, ANY)],
         "weak_spots": weak_spots(found),
         "alarms": [_alarms(one) for one in found],
@@ -166,7 +160,6 @@ def _closing(found: Sequence[Found]) -> str:
         for row in weak_spots(found)
     ]
     lines += [f"LOSS {loss}" for loss in losses(found)] or ["Losses: none."]
-    lines.append(f"Losses that the plan's inputs do not make good: {len(open_losses(found))}.")
     undeclared = losses(found, ANY)
     lines.append(f"Without a declared depth: {len(undeclared)} cells lost.")
     lines += [f"  {loss}" for loss in undeclared]

@@ -39,7 +39,7 @@ class Workload(ABC):
     """One formula. Outputs have the cases along their first axis.
 
     cases: how many a batch has; batches: how many batches of each kind are judged for false
-    alarms; plan: kinds of input a gate adds to the usual ones because each shows some fault.
+    alarms; plan: kinds of input added to the usual ones because each shows some fault.
     narrow_plan: those it adds for bfloat16 results. uses_functions: torch's result depends on
     its exp or tanh. gradients: outputs are those.
     """
