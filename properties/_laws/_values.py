@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from trivet.oracles._accept import Acceptance, accept, room
 from trivet.oracles._evaluate import Value
 from trivet.oracles._logic import Opaque, accept_logic, logic_room
+from trivet.properties._hints import approximation_hint
 from trivet.properties._laws import Tally, standard
 from trivet.properties._observe import (
     ANY_INTEGER,
@@ -86,8 +87,13 @@ def worst(bad: NDArray[np.bool_], ratio: NDArray[np.float64]) -> tuple[int, ...]
     return tuple(int(i) for i in np.unravel_index(int(score.argmax()), score.shape))
 
 
-def outside(output: Output, value: Value, judged: Acceptance, *, what: str) -> Violation:
-    """Say which element of ``output`` lies outside the oracle's interval, and by how much."""
+def outside(
+    output: Output, value: Value, judged: Acceptance, *, what: str, hint: str = ""
+) -> Violation:
+    """Say which element of ``output`` lies outside the oracle's interval, and by how much.
+
+    ``hint`` is added to the text.
+    """
     bad = ~judged.ok & ~judged.undecided
     index = worst(bad, judged.ratio)
     got = output.actual[index]
@@ -104,7 +110,12 @@ def outside(output: Output, value: Value, judged: Acceptance, *, what: str) -> V
         text += f" ({value.blame(index)})"
     share = f"; {int(bad.sum())} of {bad.size} elements are wrong" if bad.sum() > 1 else ""
     return Violation(
-        text + share, key=output.name, index=where, got=str(got), wanted=str(wanted), bound=bound
+        text + share + hint,
+        key=output.name,
+        index=where,
+        got=str(got),
+        wanted=str(wanted),
+        bound=bound,
     )
 
 
@@ -117,7 +128,8 @@ def matches_oracle(observation: Observation, dtype: str) -> Tally:
     for output, value in pairs(observation, dtype):
         judged = accept(output.actual, value)
         if not (judged.ok | judged.undecided).all():
-            raise outside(output, value, judged, what="oracle")
+            hint = approximation_hint(observation, output)
+            raise outside(output, value, judged, what="oracle", hint=hint)
         elements += output.actual.size
         undecided += int(judged.undecided.sum())
         decided = judged.ratio[~judged.undecided]
