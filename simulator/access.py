@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from trivet.simulator.arithmetic import Arithmetic
 from trivet.simulator.chunk import Chunk
 from trivet.simulator.ir import Type
 from trivet.simulator.memory import View
+from trivet.simulator.runs import Where, run_of
 from trivet.simulator.values import INTEGERS, Mover, Pointer, Value
 
 _FLOAT_POISON = {"nan": float("nan"), "large": 3.0e4, "zero": 0.0}
@@ -55,6 +57,11 @@ class Lanes:
 
     places: np.ndarray
     select: Callable[[Any], Any]
+
+    @cached_property
+    def where(self) -> Where:
+        """The places, as a slice if they are one."""
+        return run_of(self.places)
 
 
 def checked(
@@ -138,7 +145,12 @@ def typed(data: np.ndarray, element: str) -> np.ndarray:
 def taken(access: Access, data: np.ndarray, places: np.ndarray, stored_as: str) -> Value:
     """Elements at ``places`` as a value of the operation's kind."""
     element = access.kind.element
-    elements = typed(data, element).take(places)
+    return _decoded(access, typed(data, element).take(places), stored_as)
+
+
+def _decoded(access: Access, elements: np.ndarray, stored_as: str) -> Value:
+    """Elements of memory, a fresh array, as a value of the operation's kind."""
+    element = access.kind.element
     if access.kind.is_float:
         return access.arithmetic.load(elements, element)
     if elements.dtype.kind == "f":
@@ -190,16 +202,55 @@ def _load_one(
 ) -> Value:
     view = chunk.launch.views[number]
     mask = chunk.narrow(mask, offsets, access.rank)
-    places, mask = checked(access, chunk, view, offsets, mask)
-    if chunk.launch.sanitize:
-        _watch_read(access, chunk, number, view, places, mask)
-    if not view.extent:
-        return other
-    value = taken(access, view.data, places, view.argument.allocation.element)
+    value = _load_run(access, chunk, number, view, offsets, mask)
+    if value is None:
+        places, mask = checked(access, chunk, view, offsets, mask)
+        if chunk.launch.sanitize:
+            _watch_read(access, chunk, number, view, places, mask)
+        if not view.extent:
+            return other
+        value = taken(access, view.data, places, view.argument.allocation.element)
     if mask is None:
         return value
     flags = mask
     return access.move(lambda array, fill: _filled(array, flags, fill), value, other)
+
+
+def _load_run(
+    access: Access,
+    chunk: Chunk,
+    number: int,
+    view: View,
+    offsets: np.ndarray,
+    mask: np.ndarray | None,
+) -> Value | None:
+    """Elements that lie one after the other, copied; None where more has to be looked at.
+
+    Lanes behind the end of the view are zero; all of them must be masked.
+    """
+    launch, allocation = chunk.launch, view.argument.allocation
+    watched = number in launch.written or allocation.initialised is not None
+    if view.valid is not None or (launch.sanitize and watched):
+        return None
+    where = chunk.run_of(offsets)
+    if where is None or where.start < view.lowest:
+        return None
+    held = view.data[where.start - view.lowest : where.stop - view.lowest]
+    if held.size < offsets.size:
+        if mask is None or mask.shape != offsets.shape or mask.reshape(-1)[held.size :].any():
+            return None
+        whole = np.zeros(offsets.size, held.dtype)
+        whole[: held.size] = held
+    else:
+        whole = held.copy()
+    if launch.sanitize:
+        launch.report.elements += offsets.size if mask is None else _lanes_in(mask, offsets.shape)
+    elements = typed(whole, access.kind.element).reshape(offsets.shape)
+    return _decoded(access, elements, allocation.element)
+
+
+def _lanes_in(mask: np.ndarray, shape: tuple[int, ...]) -> int:
+    return int(np.count_nonzero(np.broadcast_to(mask, shape)))
 
 
 def _filled(array: np.ndarray, flags: np.ndarray, fill: np.ndarray) -> np.ndarray:
@@ -316,15 +367,15 @@ def _store_one(
     live = checked_lanes(access, chunk, number, offsets, mask)
     if live is None:
         return
-    allocation, places = view.argument.allocation, live.places
+    allocation, where = view.argument.allocation, live.where
     target = typed(allocation.data, access.kind.element)
     new = as_stored(access, target, access.move(live.select, value), allocation.element)
     if launch.sanitize:
         keys = live.select(key_column(access, chunk))
-        before = target.take(places)
-        target[places] = new
-        launch.sanitizer.write(view, places, keys, before, new)
+        before = target[where].copy()
+        target[where] = new
+        launch.sanitizer.write(view, live.places, where, keys, before, new)
     else:
-        target[places] = new
+        target[where] = new
     if allocation.initialised is not None:
-        allocation.initialised[places] = True
+        allocation.initialised[where] = True

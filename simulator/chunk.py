@@ -10,6 +10,7 @@ from trivet.simulator.addresses import Addresses
 from trivet.simulator.faults import Report
 from trivet.simulator.memory import View
 from trivet.simulator.ordering import Ordering
+from trivet.simulator.runs import Where, run_of
 from trivet.simulator.sanitizer import Sanitizer
 from trivet.simulator.values import Value, lanes
 
@@ -43,7 +44,18 @@ class Chunk:
     by the slots of the routine that runs.
     """
 
-    __slots__ = ("active", "axes", "count", "keys", "launch", "programs", "scalar_keys", "values")
+    __slots__ = (
+        "_run",
+        "_widened",
+        "active",
+        "axes",
+        "count",
+        "keys",
+        "launch",
+        "programs",
+        "scalar_keys",
+        "values",
+    )
 
     def __init__(self, launch: Launch, programs: np.ndarray) -> None:
         self.launch = launch
@@ -51,6 +63,8 @@ class Chunk:
         self.count = len(programs)
         self.active: np.ndarray | None = None
         self.values: list[Value] = []
+        self._run: tuple[np.ndarray, Where] | None = None
+        self._widened: tuple[np.ndarray, np.ndarray] | None = None
         self.renew_keys()
         x, y, _ = launch.grid
         axes = (programs % x, programs // x % y, programs // (x * y))
@@ -80,6 +94,24 @@ class Chunk:
             flags = lanes(self.active, rank)
             mask = flags if mask is None else mask & flags
         return None if mask is None or mask.all() else mask
+
+    def widened(self, offsets: np.ndarray) -> np.ndarray:
+        """``offsets`` as int64; the last ones are kept, as several arguments often share them."""
+        if self._widened is None or self._widened[0] is not offsets:
+            self._widened = offsets, offsets.astype(np.int64)
+        return self._widened[1]
+
+    def run_of(self, offsets: np.ndarray) -> slice | None:
+        """Slice that ``offsets`` of one tile per program are, None when they are none.
+
+        The answer for the last offsets is kept: several arguments are often reached by the same.
+        """
+        if len(offsets) != self.count or not offsets.flags.c_contiguous:
+            return None
+        if self._run is None or self._run[0] is not offsets:
+            self._run = offsets, run_of(offsets.reshape(-1))
+        where = self._run[1]
+        return where if isinstance(where, slice) else None
 
     def uniform(self, value: np.ndarray) -> int | None:
         """The one value all active programs have, None when they differ."""

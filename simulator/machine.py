@@ -23,7 +23,7 @@ from trivet.simulator.routines import call
 from trivet.simulator.sanitizer import Sanitizer
 from trivet.simulator.values import INTEGERS, Descriptor, Pointer, Value
 
-_CHUNK_ELEMENTS = 1 << 18
+_CHUNK_ELEMENTS = 1 << 17
 _MOST_PROGRAMS = 1 << 14
 _MANY_EPOCHS = 1 << 40
 _SYNCHRONISING = ("tt.atomic_cas", "tt.atomic_rmw", "tt.atomic_poll", "tt.atomic_load")

@@ -10,6 +10,7 @@ import numpy as np
 
 from trivet.simulator.faults import Fault, Report, Site
 from trivet.simulator.memory import Allocation, View, sparse_zeros
+from trivet.simulator.runs import Where, pick
 
 _SENTENCES = {
     "out_of_bounds": "{program} of {kernel} accesses {index}, which lies outside it, at {line}",
@@ -39,30 +40,32 @@ class AccessLog:
         self._first: np.ndarray | None = None
         self._second: np.ndarray | None = None
 
-    def others(self, places: np.ndarray, keys: np.ndarray) -> np.ndarray | None:
+    def others(self, where: Where, keys: np.ndarray) -> np.ndarray | None:
         """Key of an access by another program for each place, 0 without; None if all are 0."""
         if self._first is None:
             return None
-        first = self._first.take(places)
+        first = pick(self._first, where)
         if not first.any():
             return None
         mine = (first - 1) // self._sites == (keys - 1) // self._sites
-        second = 0 if self._second is None else self._second.take(places)
+        second = 0 if self._second is None else pick(self._second, where)
         found = np.where(mine, second, first)
         return found if found.any() else None
 
-    def note(self, places: np.ndarray, keys: np.ndarray) -> np.ndarray | None:
+    def note(self, places: np.ndarray, where: Where, keys: np.ndarray) -> np.ndarray | None:
         """Record accesses; returns what stands there now if it is not ``keys`` everywhere."""
         if self._first is None:
             self._first = sparse_zeros(self._size, keys.dtype)
-            self._first[places] = keys
+            fresh = None
         else:
-            fresh = self._first.take(places) == 0
-            if fresh.all():
-                self._first[places] = keys
-            elif fresh.any():
-                self._first[places[fresh]] = keys[fresh]
-        now = self._first.take(places)
+            fresh = pick(self._first, where) == 0
+        if fresh is None or fresh.all():
+            self._first[where] = keys
+            if isinstance(where, slice):
+                return None
+        elif fresh.any():
+            self._first[places[fresh]] = keys[fresh]
+        now: np.ndarray = np.array(pick(self._first, where))
         differs = now != keys
         if not differs.any():
             return None
@@ -138,30 +141,41 @@ class Sanitizer:
         shadow = self.shadow(view.argument.allocation)
         self._conflict("race_read_write", view, places, keys, shadow.writes)
         self._conflict("race_read_write", view, places, keys, shadow.updates)
-        shadow.reads.note(places, keys)
+        shadow.reads.note(places, places, keys)
 
     def update(self, view: View, places: np.ndarray, keys: np.ndarray) -> None:
         """An atomic access of ``places``: races with plain ones only."""
         shadow = self.shadow(view.argument.allocation)
         self._conflict("race_write_write", view, places, keys, shadow.writes)
         self._conflict("race_read_write", view, places, keys, shadow.reads)
-        shadow.updates.note(places, keys)
+        shadow.updates.note(places, places, keys)
 
     def write(
-        self, view: View, places: np.ndarray, keys: np.ndarray, before: np.ndarray, new: np.ndarray
+        self,
+        view: View,
+        places: np.ndarray,
+        where: Where,
+        keys: np.ndarray,
+        before: np.ndarray,
+        new: np.ndarray,
     ) -> None:
-        """A plain store; ``before`` and ``new`` are the elements as stored, ahead of it."""
+        """A plain store; ``where`` are ``places``, perhaps as a slice.
+
+        ``before`` and ``new`` are the elements as stored, ahead of it.
+        """
         shadow = self.shadow(view.argument.allocation)
         self._conflict("race_read_write", view, places, keys, shadow.reads)
         self._conflict("race_write_write", view, places, keys, shadow.updates)
-        earlier = self._write_conflict(view, places, keys, shadow.writes, before, new)
+        others = self._unordered(shadow.writes.others(where, keys), keys)
+        if others is not None:
+            self._write_conflict(view, places, keys, others, _same_bits(before, new))
         if self.ordered is not None:
             shadow.writes.replace(places, keys)
             shadow.reads.replace(places, 0)
             return
-        now = shadow.writes.note(places, keys)
+        now = shadow.writes.note(places, where, keys)
         if now is not None:
-            fresh = now != keys if earlier is None else (now != keys) & (earlier == 0)
+            fresh = now != keys if others is None else (now != keys) & (others == 0)
             self._collisions(view, places, keys, np.where(fresh, now, 0), new)
 
     def _collisions(
@@ -173,26 +187,18 @@ class Sanitizer:
             return
         order = np.argsort(places, kind="stable")
         last = np.searchsorted(places[order], places, side="right") - 1
-        same = _same_bits(new[order[last]], new)
-        self._report_lanes("race_write_write", view, places, keys, np.where(same, 0, others))
-        self._report_lanes("same_value_write", view, places, keys, np.where(same, others, 0))
+        self._write_conflict(view, places, keys, others, _same_bits(new[order[last]], new))
 
     def _write_conflict(
         self,
         view: View,
         places: np.ndarray,
         keys: np.ndarray,
-        log: AccessLog,
-        before: np.ndarray,
-        new: np.ndarray,
-    ) -> np.ndarray | None:
-        others = self._unordered(log.others(places, keys), keys)
-        if others is None:
-            return None
-        same = _same_bits(before, new)
+        others: np.ndarray,
+        same: np.ndarray,
+    ) -> None:
         self._report_lanes("race_write_write", view, places, keys, np.where(same, 0, others))
         self._report_lanes("same_value_write", view, places, keys, np.where(same, others, 0))
-        return others
 
     def _conflict(
         self, kind: str, view: View, places: np.ndarray, keys: np.ndarray, log: AccessLog

@@ -222,12 +222,16 @@ def build_select(operation: Operation, compiler: Compiler) -> Handler:
     return select
 
 
-@pure("tt.addptr")
+@effect("tt.addptr")
 def build_pointer_offset(operation: Operation, compiler: Compiler) -> Handler:
     """Pointer moved by an integer number of elements."""
 
-    def add(pointer: Pointer, offset: np.ndarray) -> Pointer:
-        offsets = np.add(pointer.offsets, offset, dtype=np.int64)
+    def add(chunk: Chunk, pointer: Pointer, offset: np.ndarray) -> Pointer:
+        before = pointer.offsets
+        if before.size == 1 and before.ndim == offset.ndim and not before.flat[0]:
+            offsets = chunk.widened(offset)
+        else:
+            offsets = np.add(before, offset, dtype=np.int64)
         argument = pointer.argument
         if not isinstance(argument, int):
             argument = np.broadcast_to(argument, offsets.shape)
