@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from trivet.simulator import operations  # noqa: F401  (registers the rules)
+from trivet.simulator._heap import keep_freed_memory
 from trivet.simulator.addresses import Addresses, nowhere, takes_addresses
 from trivet.simulator.aliasing import written_arguments
 from trivet.simulator.arithmetic import Arithmetic
@@ -55,6 +56,7 @@ class Machine:
     """A kernel prepared for one arithmetic; launching it is cheap."""
 
     def __init__(self, module: Module, arithmetic: Arithmetic) -> None:
+        keep_freed_memory()
         self._module = module
         self._arithmetic = arithmetic
         self._compiler = Compiler(module, arithmetic)
