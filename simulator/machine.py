@@ -64,7 +64,7 @@ class Machine:
         self._written = written_arguments(module)
         self._sites = [partial(self._compiler.line, site) for site in self._compiler.sites]
         self._synchronises = _synchronises(module, self._compiler)
-        self.takes_addresses = takes_addresses(module)
+        self._takes_addresses = takes_addresses(module)
 
     def launch(
         self,
@@ -84,7 +84,7 @@ class Machine:
         if len(kinds) != len(arguments):
             raise ValueError(f"{len(kinds)} arguments expected, {len(arguments)} given")
         views = [View(item) for item in arguments if isinstance(item, Argument)]
-        if self.takes_addresses:
+        if self._takes_addresses:
             views += [*map(View, reachable), nowhere()]
         launch = self._open(grid, views, arguments, settings)
         with np.errstate(all="ignore"):
@@ -119,7 +119,7 @@ class Machine:
         shared = frozenset(
             number
             for number, view in enumerate(views)
-            if self.takes_addresses or id(view.argument.allocation) in written
+            if self._takes_addresses or id(view.argument.allocation) in written
         )
         return Launch(
             grid=grid,
@@ -131,7 +131,7 @@ class Machine:
             sanitize=settings.sanitize,
             poison=settings.poison,
             fuel=settings.fuel,
-            addresses=Addresses(views) if self.takes_addresses else None,
+            addresses=Addresses(views) if self._takes_addresses else None,
         )
 
     def _argument_values(

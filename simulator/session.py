@@ -178,8 +178,8 @@ class Session:
     ) -> Report:
         try:
             settings = replace(settings, warps=call.launch.num_warps)
+            reachable = memory.reachable() if "tt.int_to_ptr" in lowered.text else []
             machine = _machine(lowered, arithmetic)
-            reachable = memory.reachable() if machine.takes_addresses else []
             return machine.launch(call.launch.grid, given, settings, reachable)
         except Exception as error:
             return Report(faults=[_broken(call.launch, error)])

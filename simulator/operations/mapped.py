@@ -43,7 +43,6 @@ def build_map(operation: Operation, compiler: Compiler) -> Handler:
         return found
 
     def run(chunk: Chunk, *operands: Value) -> Value:
-        """Every call is a program of its own."""
         inner = Chunk(chunk.launch, np.repeat(chunk.programs, calls))
         inner.active = None if chunk.active is None else np.repeat(chunk.active, calls)
         inner.values = chunk.values
