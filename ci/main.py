@@ -225,8 +225,13 @@ def _finish(document: "Document", json: Path | None, junit: Path | None, html: P
         (html, html_report.html),
     )
     for path, render in writers:
-        if path is not None:
+        if path is None:
+            continue
+        try:
             write_text(path, render(document))
+        except OSError as error:
+            print(f"trivet: the report {path} cannot be written: {error}", file=sys.stderr)
+            raise typer.Exit(2) from error
     raise typer.Exit(EXIT_STATUS[document["verdict"]])
 
 

@@ -1,6 +1,7 @@
 """The margins of the last gates, kept beside the other caches for a case's page to show."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,7 +23,10 @@ def remember(document: Document) -> None:
             entry = {"margin": gate["margin"], "examples": gate["examples"]}
             entry["profile"] = environment["profile"]
             known.setdefault(contract["name"], {})[label] = entry
-    write_whole(cache_folder() / _FILE, json.dumps(known, indent=1, sort_keys=True))
+    try:
+        write_whole(cache_folder() / _FILE, json.dumps(known, indent=1, sort_keys=True))
+    except OSError as error:
+        print(f"trivet: the margins are not kept: {error}", file=sys.stderr)
 
 
 def recall(name: str) -> Iterator[str]:

@@ -24,8 +24,8 @@ from trivet.properties._verdict import (
 )
 from trivet.simulator.executors import Executor, executor_named
 
-# About two seconds of work: generated sizes need a tenth of it, an endless loop never ends.
-_FUEL = 2_000_000
+# A few seconds of work: generated sizes need a tenth of it, an endless loop never ends.
+_FUEL = 1_000_000
 # At production sizes every fifth example's worth of cases, and so many programs of each launch.
 _PRODUCTION_SHARE = 5
 _FEWEST_PROGRAMS = 8
@@ -134,9 +134,15 @@ class Judges:
     def _count(
         self, gate: Gate, observation: Observation, case: Case, generator: Generator
     ) -> None:
+        run = observation.run
+        if run.failed is not None and raised(observation) is None:
+            gate.not_judged = run.failed.text
+        if run.error is not None:
+            gate.inapplicable = "no call came to its end; matches_oracle says why"
+            return
         tally = Tally(sum(o.actual.size for o in observation.outputs if o is not None))
         gate.add(tally, launches=observation.launches, normal=True)
-        gate.written += observation.run.traffic.get("written", 1)
+        gate.written += run.traffic.get("written", 1)
         self._note_sizes(gate, case, generator)
 
     @staticmethod

@@ -42,7 +42,7 @@ def replay(path: str | Path) -> Replayed:
     whose arguments have changed, UnknownNameError where the contract is gone.
     """
     witness = load(path)
-    found = find([witness.source])[0]
+    found = find([_source_seen_from(path, witness.source)])[0]
     contract = found.contract
     judges = Judges(contract, "simulator", [witness.law], witness.source)
     try:
@@ -62,6 +62,16 @@ def replay(path: str | Path) -> Replayed:
     except Exception as error:
         return Replayed(witness, not_judged=f"the law crashed: {type(error).__name__}: {error}")
     return Replayed(witness)
+
+
+def _source_seen_from(path: str | Path, source: str) -> str:
+    """Return the contract's source; a file that is not here is looked for above the witness."""
+    file, colon, variable = source.rpartition(":")
+    if not colon or not file.endswith(".py") or Path(file).exists():
+        return source
+    above = (folder / file for folder in Path(path).resolve().parents)
+    found = next((place for place in above if place.exists()), None)
+    return source if found is None else f"{found}:{variable}"
 
 
 def _failure(

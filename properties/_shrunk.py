@@ -1,5 +1,6 @@
 """From the first failing inputs to the smallest: each bug shrunk by itself, saved and told."""
 
+import sys
 from typing import TYPE_CHECKING
 
 from trivet.properties._cases import Case, build
@@ -34,8 +35,17 @@ def _told(session: "Session", gate: Gate, red: Red, number: int, *, shrink: bool
         case, violation = _smallest(session, gate, red)
     witness = None
     if session.source and shrink:
-        witness = str(save(_witness(session, gate, case, red, violation), number))
+        witness = _saved(_witness(session, gate, case, red, violation), number)
     return _text(session, gate, violation, case, witness)
+
+
+def _saved(witness: Witness, number: int) -> str | None:
+    """Save a witness; where the cache cannot be written the failure is told without a replay."""
+    try:
+        return str(save(witness, number))
+    except OSError as error:
+        print(f"trivet: the witness is not kept: {error}", file=sys.stderr)
+        return None
 
 
 def _smallest(session: "Session", gate: Gate, red: Red) -> tuple[Case, Violation]:

@@ -80,6 +80,8 @@ def _changed(one: Output, two: Output, unlike: np.ndarray, what: str) -> Violati
 
 def within_bound(first: Observation, second: Observation, what: str) -> Tally:
     """Demand that the second run, too, lies in the oracle's interval where the first one does."""
+    if len(second.values) != len(second.outputs):
+        raise InapplicableError("the oracle has other outputs; matches_oracle says so")
     elements = 0
     bitwise = True
     for one, two, value in zip(first.outputs, second.outputs, second.values, strict=True):
