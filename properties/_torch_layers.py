@@ -114,11 +114,26 @@ def _layer_norm(x: Any, shape: Sequence[int], weight: Any, bias: Any, eps: Any) 
     return (result if bias is None else result + bias), mean, root
 
 
+@torch_rule("native_layer_norm_backward")
+def _layer_norm_backward(
+    gradient: Any, x: Any, shape: Sequence[int], mean: Any, root: Any, weight: Any, *_: Any
+) -> Any:
+    """(g - mean(g) - y mean(g y)) root with g = gradient * weight and y = (x - mean) root."""
+    axes = tuple(range(-len(shape), 0))
+    rows = tuple(range(x.ndim - len(shape)))
+    normal = (x - mean) * root
+    g = gradient if weight is None else gradient * weight
+    part = apply("mean", g * normal, axis=axes, keepdims=True)
+    result = (g - apply("mean", g, axis=axes, keepdims=True) - normal * part) * root
+    sums = (apply("sum", each, axis=rows) for each in (gradient * normal, gradient))
+    return (result, *sums)
+
+
 @torch_rule("_fused_rms_norm")
 def _rms_norm(x: Any, shape: Sequence[int], weight: Any, eps: Any) -> Any:
     """x / sqrt(mean(x^2) + eps) * weight, and the reciprocal root."""
     axes = tuple(range(-len(shape), 0))
-    eps = 2.0**-23 if eps is None else eps
+    eps = 2.0**-52 if eps is None else eps
     root = apply("rsqrt", apply("mean", x * x, axis=axes, keepdims=True) + eps)
     result = x * root
     return (result if weight is None else result * weight), root

@@ -98,6 +98,17 @@ def _triu(x: Any, diagonal: int = 0) -> Any:
     return apply("triu", x, diagonal)
 
 
+@torch_rule("diag_embed")
+def _diag_embed(x: Any, offset: int = 0, first: int = -2, second: int = -1) -> Any:
+    if (first, second) != (-2, -1):
+        raise NoRuleError("other axes than the last two")
+    size = x.shape[-1] + abs(offset)
+    place = np.arange(x.shape[-1])
+    result = Bounded(context_of(x), np.zeros((*x.shape[:-1], size, size)), 0.0)
+    result[..., place + max(-offset, 0), place + max(offset, 0)] = x
+    return result
+
+
 @torch_rule("constant_pad_nd")
 def _pad(x: Any, pad: Sequence[int], value: Any = 0) -> Any:
     """Pads the last axes: (before, after) of the last one first; negative widths cut off."""

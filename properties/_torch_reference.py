@@ -9,6 +9,7 @@ the reference is opaque: its float64 value still judges the logic of a kernel, n
 import os
 import types
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from trivet.oracles._precision import Precision
 from trivet.properties import _torch_layers as _torch_layers
 from trivet.properties import _torch_moves as _torch_moves
 from trivet.properties import _torch_rules as _torch_rules
-from trivet.properties._torch_trace import Leaving, OpaqueError, Tracer, widened
+from trivet.properties._torch_trace import Leaving, OpaqueError, Tracer, with_floats
 
 add_machinery(os.path.join(os.path.dirname(__file__), "_torch"), os.path.dirname(torch.__file__))
 
@@ -141,41 +142,54 @@ def call_torch(
     oracle: Oracle, arguments: Mapping[str, Argument], context: Context | None
 ) -> list[Any]:
     """The outputs of a reference in torch: traced in a context, plain float64 arrays without."""
-    with _doubles():
-        return _plain(oracle, arguments) if context is None else _traced(oracle, arguments, context)
+    if context is None:
+        return _plain(oracle, arguments)
+    with _default_type(torch.float64):
+        return _traced(oracle, arguments, context)
 
 
-class _doubles:
-    """float64 wherever the reference names no type."""
+@contextmanager
+def _default_type(floats: torch.dtype) -> Iterator[None]:
+    """Let what names no float type have the type `floats`."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(floats)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
-    def __enter__(self) -> None:
-        self._before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64)
 
-    def __exit__(self, *_: object) -> None:
-        torch.set_default_dtype(self._before)
-
-
-class _Wide(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """float64 wherever the reference names another float type."""
+class _Floats(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """One float type wherever the reference names any."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """As the tracer: nothing is compiled here."""
         return False
 
+    def __init__(self, floats: torch.dtype) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.floats = floats
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return func(*args, **widened(kwargs or {}))
+        return func(*args, **with_floats(kwargs or {}, self.floats))
 
 
-def _plain(oracle: Oracle, arguments: Mapping[str, Argument]) -> list[Any]:
-    tensors = {
-        name: torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
-        for name, value in arguments.items()
-    }
-    with _Wide():  # type: ignore[no-untyped-call]
+def _plain(
+    oracle: Oracle, arguments: Mapping[str, Argument], floats: torch.dtype = torch.float64
+) -> list[Any]:
+    """The outputs of a reference run in the float type `floats`, as float64 arrays."""
+    tensors = {name: _untraced(value, floats) for name, value in arguments.items()}
+    with _default_type(floats), _Floats(floats), np.errstate(all="ignore"):
         outputs = outputs_of(call_by_name(oracle, tensors, Namespace()))
     return [_array(output) for output in outputs]
+
+
+def _untraced(value: Argument, floats: torch.dtype) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    tensor = torch.from_numpy(value.copy())
+    return tensor.to(floats) if tensor.is_floating_point() else tensor
 
 
 def _array(output: Any) -> Any:
@@ -215,9 +229,10 @@ def _tensor(tracer: Tracer, value: Argument) -> Any:
 
 
 def _opaque(oracle: Oracle, arguments: Mapping[str, Argument], reason: str) -> list[Value | None]:
-    """The float64 outputs of an opaque reference, and what its inputs' roundings do to them.
+    """The float64 outputs of an opaque reference, and how much rounding moves them.
 
-    That change, over one relative unit, stands for the condition of the computation in the law of
+    The change of its float32 run on inputs that are off by half an ulp, over half an ulp, holds
+    its inputs' condition and that of its own steps. It stands for the condition in the law of
     logic, which allows 1e-9 of it where float64 rounds 1e-16. It is no bound on any rounding.
     """
     values = call_torch(oracle, arguments, None)
@@ -225,13 +240,27 @@ def _opaque(oracle: Oracle, arguments: Mapping[str, Argument], reason: str) -> l
     for seed in range(_MOVES):
         generator = np.random.default_rng(seed)
         moved = {name: _moved(value, generator) for name, value in arguments.items()}
-        for condition, value, other in zip(
-            conditions, values, call_torch(oracle, moved, None), strict=True
-        ):
-            if value is not None and value.dtype.kind == "f" and value.shape == other.shape:
-                with np.errstate(all="ignore"):
-                    np.fmax(condition, np.abs(other - value) / _MOVE, out=condition)
+        for condition, change in zip(conditions, _changes(oracle, moved, values), strict=True):
+            np.fmax(condition, change, out=condition)
     return [_opaque_value(v, c, reason) for v, c in zip(values, conditions, strict=True)]
+
+
+def _changes(oracle: Oracle, moved: Mapping[str, Argument], values: list[Any]) -> list[Any]:
+    """How far a float32 run on moved inputs lies from `values`, over the move.
+
+    Infinite where that run fails, or has outputs of another shape.
+    """
+    try:
+        others = _plain(oracle, moved, torch.float32)
+    except Exception:
+        others = [None] * len(values)
+    with np.errstate(all="ignore"):
+        return [
+            np.abs(np.asarray(other, np.float64) - value) / _MOVE
+            if other is not None and np.shape(other) == np.shape(value)
+            else np.full(np.shape(value), np.inf)
+            for value, other in zip(values, others, strict=True)
+        ]
 
 
 def _moved(value: Argument, generator: np.random.Generator) -> Argument:

@@ -321,6 +321,8 @@ def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
 
 @torch_rule("searchsorted")
 def _searchsorted(table: Any, values: Any, **options: Any) -> Any:
+    if np.ndim(table) > 1:
+        raise NoRuleError("a table of several rows")
     side = "right" if options.get("right") or options.get("side") == "right" else "left"
     return apply("searchsorted", table, values, side=side)
 

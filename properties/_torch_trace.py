@@ -24,8 +24,11 @@ from trivet.properties._torch_storage import Storage, owned, reshaped_origin, sa
 Rule = Callable[..., Any]
 
 RULES: dict[str, Rule] = {}
-# They return a part of their argument's storage though their schema does not say so.
-_ALIASES = frozenset({"_unsafe_view", "lift_fresh", "lift", "detach", "alias", "detach_"})
+# They show their argument's storage though their schema does not say so, or change how it is shown.
+_ALIASES = frozenset({
+    "_unsafe_view", "lift_fresh", "lift", "detach", "alias", "detach_", "squeeze_", "unsqueeze_",
+    "transpose_", "t_", "swapaxes_", "swapdims_",
+})  # fmt: skip
 _METADATA = frozenset({"size", "stride", "numel", "dim", "storage_offset", "is_same_size"})
 _FACTORIES = frozenset({
     "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "zeros",
@@ -84,7 +87,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         name = func._schema.name.removeprefix("aten::")
         stored = (kwargs or {}).get("dtype")
-        kwargs = widened(kwargs or {})
+        kwargs = with_floats(kwargs or {}, torch.float64)
         if name in _METADATA or is_view(func, name):
             self._same_kind(name, func, args)
             return func(*args, **kwargs)
@@ -282,11 +285,11 @@ def _leaves(args: Sequence[Any]) -> Iterator[Any]:
         yield from _leaves(arg) if isinstance(arg, (list, tuple)) else (arg,)
 
 
-def widened(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Keyword arguments with float64 for every float type."""
+def with_floats(kwargs: Mapping[str, Any], floats: torch.dtype) -> dict[str, Any]:
+    """Keyword arguments with the type `floats` for every float type."""
     dtype = kwargs.get("dtype")
     if isinstance(dtype, torch.dtype) and dtype.is_floating_point:
-        return {**kwargs, "dtype": torch.float64}
+        return {**kwargs, "dtype": floats}
     return dict(kwargs)
 
 

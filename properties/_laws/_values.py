@@ -145,7 +145,7 @@ def logic_matches(observation: Observation, dtype: str) -> Tally:
     Where native and shadow differ by more than the bound and storage allow, the kernel computes
     with rounding (magic constants, bit casts, quantisation) and matches_oracle decides.
     """
-    elements = 0
+    elements = undecided = 0
     if observation.run.shadow_rounded:
         where = observation.run.shadow_rounded
         raise NotPromisedError(f"the host computes with a rounded number, at {where}")
@@ -157,9 +157,10 @@ def logic_matches(observation: Observation, dtype: str) -> Tally:
         if not (judged.ok | judged.undecided).all():
             _explain(observation, output, value, shadow)
         elements += shadow.size
+        undecided += int(judged.undecided.sum()) if isinstance(value, Opaque) else 0
     if not elements and observation.outputs and all(v.size for v in _shadows(observation)):
         raise NotPromisedError("no output is a float: matches_oracle compares them exactly")
-    return Tally(elements)
+    return Tally(elements, undecided)
 
 
 def _explain(
