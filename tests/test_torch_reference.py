@@ -46,7 +46,7 @@ def test_what_was_computed_before_a_write_keeps_its_value():
 
     given = arguments()
     mean, zeros = traced(reference, given)
-    np.testing.assert_allclose(mean.value, given["x"].mean(-1), rtol=1e-14)
+    assert accept_logic(given["x"].mean(-1), mean).ok.all()
     assert not zeros.value.any()
 
 
@@ -82,7 +82,7 @@ def test_casts_round_where_the_contract_declares_the_format():
     (plain,) = traced(reference, given)
     (stored,) = traced(reference, given, precision=Precision(storage={"x": "bfloat16"}))
     assert (plain.error == 0).all()
-    assert stored.error[0] > 5e-4
+    assert stored.error[0] >= 1.001 - float(torch.tensor(1.001).to(torch.bfloat16))
     assert stored.error[1] == 0
 
 
@@ -151,7 +151,7 @@ def test_numpy_references_are_traced_as_numpy():
         return x.std(-1), np.exp(x)
 
     deviation, _ = traced(reference, arguments())
-    np.testing.assert_allclose(deviation.value, arguments()["x"].std(-1), rtol=1e-14)
+    assert accept_logic(arguments()["x"].std(-1), deviation).ok.all()
 
 
 @pytest.mark.parametrize(
