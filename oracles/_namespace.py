@@ -20,7 +20,8 @@ class Namespace:
     Array functions follow NumPy. Beyond NumPy: sigmoid, softplus, silu, gelu, relu, rsqrt, erf,
     softmax, log_softmax, logsumexp, linear_scan(a, b, initial, axis), topk(x, k, axis),
     lerp(start, end, weight), cast(x, dtype), store(x, name), put(x, key, values),
-    scatter_add(x, key, values) and rand(seed, offset). Raises OracleError for a name without a rule.
+    scatter_add(x, key, values) and rand(seed, offset). Raises OracleError for a name without a
+    rule.
     """
 
     pi = math.pi
