@@ -27,6 +27,7 @@ from trivet.properties._profiles import profile_of
 from trivet.simulator.alike import lowers_alike
 from trivet.simulator.executors import executor_named
 from trivet.simulator.frontend import specialisations
+from trivet.simulator.rebuild import compiled, is_interpreted
 
 Kernel = Callable[..., Any]
 Kind = Literal["equivalent", "dead_lane"]
@@ -114,10 +115,10 @@ def kernel_pairs(original: Kernel, mutant: Kernel) -> Iterator[tuple[Any, Any]]:
 
 
 def _jitted(value: Any) -> Any:
-    """Return the JITFunction inside an autotuner or heuristics."""
-    while not hasattr(value, "cache_key") and hasattr(value, "fn"):
+    """Return the JITFunction inside an autotuner or heuristics, rebuilt where it is interpreted."""
+    while not hasattr(value, "cache_key") and hasattr(value, "fn") and not is_interpreted(value):
         value = value.fn
-    return value
+    return compiled(value)
 
 
 def _twins(mutant: Mutant, operator: Operator) -> Iterator[Twin]:

@@ -1,11 +1,9 @@
-"""What all tests share: an environment that no collected case has changed."""
-
-import os
+"""What all tests share: an environment that no case file has changed."""
 
 import pytest
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _not_interpreted():
+@pytest.fixture(autouse=True)
+def _not_interpreted(monkeypatch):
     """Undo what case files do at import: many people's set TRITON_INTERPRET for the process."""
-    os.environ.pop("TRITON_INTERPRET", None)
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
