@@ -156,6 +156,20 @@ def test_a_killed_mutant_names_its_law(
     assert verdict.witness.startswith("float32, M = ")
 
 
+def test_kernels_decorated_for_the_interpreter_are_judged_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "interpreted.py"
+    path.write_text(KERNEL)
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    case = find([str(path)])[0]
+    laws, broken = green_laws(case)
+    [mutant] = [m for m in mutants_of(case.contract) if m.replacement == "cols <= N"][:1]
+
+    assert not broken
+    assert judge_mutant(case, mutant, laws).verdict == "killed"
+
+
 def test_what_the_compiler_drops_is_equivalent(verdict_on: Judge) -> None:
     verdict = verdict_on("difference_to_sum", "3.0 + 1.0")
 
