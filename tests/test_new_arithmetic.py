@@ -77,6 +77,7 @@ class Dual(Arithmetic):
             "exp": lambda x, y: y,
             "sqrt": lambda x, y: 0.5 / y,
             "negf": lambda x, y: -1.0,
+            "absf": lambda x, y: np.sign(x),
         }
 
         def apply(a):
