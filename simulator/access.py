@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from trivet.simulator.ir import Type
 from trivet.simulator.memory import View
 from trivet.simulator.runs import Where, run_of
 from trivet.simulator.values import INTEGERS, Mover, Pointer, Value
+
+if TYPE_CHECKING:
+    from trivet.simulator.traffic import Kind
 
 _FLOAT_POISON = {"nan": float("nan"), "large": 3.0e4, "zero": 0.0}
 _INTEGER_POISON = {"nan": 0x5A5A5A5A5A5A5A5A, "large": 0x3B3B3B3B3B3B3B3B, "zero": 0}
@@ -202,6 +205,8 @@ def _load_one(
 ) -> Value:
     view = chunk.launch.views[number]
     mask = chunk.narrow(mask, offsets, access.rank)
+    if chunk.launch.meter is not None:
+        chunk.launch.meter.note("read", access, chunk, view, offsets, mask)
     value = _load_run(access, chunk, number, view, offsets, mask)
     if value is None:
         places, mask = checked(access, chunk, view, offsets, mask)
@@ -335,10 +340,13 @@ def checked_lanes(
     offsets: np.ndarray,
     mask: np.ndarray | None,
     writes: bool = True,
+    kind: Kind = "write",
 ) -> Lanes | None:
     """Lanes of a store or an atomic after every check; None when there is none left."""
     launch, view = chunk.launch, chunk.launch.views[number]
     mask = chunk.narrow(mask, offsets, access.rank)
+    if launch.meter is not None:
+        launch.meter.note(kind, access, chunk, view, offsets, mask)
     places, mask = checked(access, chunk, view, offsets, mask)
     if not view.extent:
         return None

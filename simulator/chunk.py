@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from trivet.simulator.runs import Where, run_of
 from trivet.simulator.sanitizer import Sanitizer
 from trivet.simulator.values import Value, lanes
 
+if TYPE_CHECKING:
+    from trivet.simulator.traffic import Meter
+
 
 @dataclass(eq=False)
 class Launch:
@@ -21,7 +25,7 @@ class Launch:
 
     ``written`` numbers the views whose storage the kernel writes; ``fuel`` is the work that is
     left, in about microseconds; ``addresses`` is there for kernels that make pointers of integers,
-    ``printed`` counts the lines they wrote.
+    ``printed`` counts the lines they wrote. ``meter`` counts the traffic where it is wanted.
     """
 
     grid: tuple[int, int, int]
@@ -34,6 +38,7 @@ class Launch:
     poison: str
     fuel: int
     addresses: Addresses | None = None
+    meter: Meter | None = None
     printed: int = 0
 
 

@@ -15,6 +15,7 @@ from trivet.simulator.host import HostWatch
 from trivet.simulator.launch import route
 from trivet.simulator.machine import Settings
 from trivet.simulator.session import ARITHMETICS, KernelFailure, Session, broken_watch
+from trivet.simulator.traffic import Traffic
 
 __all__ = ["Executor", "KernelFailure", "Run", "Simulator", "executor_named", "normalised"]
 
@@ -29,12 +30,15 @@ class Run:
     bind, a kernel that does not compile); ``configurations`` the largest number of autotune
     configurations seen. ``shadow_rounded`` is the line where the host function took a rounded
     float out of a tensor (``item()``), so that the shadow goes on with it; empty without one.
+    ``traffic`` counts programs, loads, stores and elements of all launches together; ``metered`` is
+    the memory traffic of each launch, where that was asked for.
     """
 
     outputs: tuple[object, ...] = ()
     launches: list[Launch] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     traffic: dict[str, int] = field(default_factory=dict)
+    metered: list[Traffic] = field(default_factory=list)
     error: BaseException | None = None
     failed: Fault | None = None
     launch_error: Exception | None = None
@@ -107,7 +111,7 @@ class Simulator:
     them, where integers are general otherwise; ``programs`` runs about so many programs of each
     launch, its corners among them, on memory that is taken page by page: arguments may be far
     larger than there is (``virtual_tensor``). Such a launch is cut short when its fuel is spent,
-    and no host operation may fill gigabytes.
+    and no host operation may fill gigabytes. ``meter`` counts the memory traffic of each launch.
     """
 
     arithmetic: str = "native"
@@ -123,6 +127,7 @@ class Simulator:
     cold: bool = False
     ones: bool = False
     programs: int | None = None
+    meter: bool = False
 
     name = "simulator"
 
@@ -163,6 +168,7 @@ class Simulator:
             launches=session.launches,
             faults=[*watch.faults, *session.faults],
             traffic=dict(vars(totals)),
+            metered=session.metered,
             error=error,
             failed=session.fatal,
             launch_error=session.error,
@@ -182,6 +188,7 @@ class Simulator:
             fuel=self.fuel,
             sanitize=self.sanitize,
             seed=self.seed,
+            meter=self.meter,
         )
         return Session(
             watch,

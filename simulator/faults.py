@@ -5,10 +5,14 @@ from __future__ import annotations
 import linecache
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trivet.simulator.ir import Frame
 
-FATAL = frozenset({"fuel", "unsupported"})
+if TYPE_CHECKING:
+    from trivet.simulator.traffic import Traffic
+
+FATAL = frozenset({"fuel", "unsupported", "deadlock"})
 
 
 @dataclass(frozen=True)
@@ -16,7 +20,7 @@ class Fault:
     """One finding: the first lane in full, ``lanes`` of the same kind at the same line.
 
     Kinds: out_of_bounds, uninitialised, race_write_write, race_read_write, same_value_write,
-    read_only, assert, fuel, unsupported. ``line`` is the user's line in the kernel as
+    read_only, assert, deadlock, fuel, unsupported. ``line`` is the user's line in the kernel as
     ``file.py:17``; ``text`` is one sentence for people.
     """
 
@@ -40,7 +44,10 @@ class Fault:
 
 @dataclass
 class Report:
-    """Outcome of one launch; ``elements`` counts memory elements accessed, ``written`` writes."""
+    """Outcome of one launch; ``elements`` counts memory elements accessed, ``written`` writes.
+
+    ``traffic`` is there where the launch was metered.
+    """
 
     faults: list[Fault] = field(default_factory=list)
     programs: int = 0
@@ -48,6 +55,7 @@ class Report:
     stores: int = 0
     elements: int = 0
     written: int = 0
+    traffic: Traffic | None = None
 
 
 class Trap(Exception):

@@ -22,6 +22,7 @@ from trivet.simulator.memory import Argument, View
 from trivet.simulator.ordering import Ordering
 from trivet.simulator.routines import call
 from trivet.simulator.sanitizer import Sanitizer
+from trivet.simulator.traffic import Meter
 from trivet.simulator.values import INTEGERS, Descriptor, Pointer, Value
 
 _CHUNK_ELEMENTS = 1 << 17
@@ -39,7 +40,7 @@ class Settings:
     programs in lock step, None to fit the tiles to the cache. ``poison`` fills masked lanes
     without ``other``. ``fuel`` bounds the work, in about microseconds. ``programs`` restricts the
     launch to these linear program numbers. ``warps`` a program has: with more than one, a release
-    covers tile accesses only behind a barrier.
+    covers tile accesses only behind a barrier. ``meter`` counts the traffic, in forward order.
     """
 
     order: Literal["forward", "reverse", "shuffled", "halves"] = "forward"
@@ -50,6 +51,11 @@ class Settings:
     seed: int = 0
     programs: tuple[int, ...] | None = None
     warps: int = 1
+    meter: bool = False
+
+    def __post_init__(self) -> None:
+        if self.meter and self.order != "forward":
+            raise ValueError(f"traffic is metered in forward order, not {self.order!r}")
 
 
 class Machine:
@@ -93,6 +99,8 @@ class Machine:
                 self._run(launch, values, settings)
             except Trap as trap:
                 launch.report.faults.append(trap.fault)
+        if launch.meter is not None:
+            launch.report.traffic = launch.meter.close()
         return launch.report
 
     def _open(
@@ -132,6 +140,7 @@ class Machine:
             poison=settings.poison,
             fuel=settings.fuel,
             addresses=Addresses(views) if self._takes_addresses else None,
+            meter=Meter(self._module.entry.name, views, self._sites) if settings.meter else None,
         )
 
     def _argument_values(
@@ -161,6 +170,8 @@ class Machine:
             chunk = Chunk(launch, programs)
             call(self._routine, chunk, values)
             launch.report.programs += len(programs)
+            if launch.meter is not None:
+                launch.meter.end_chunk(len(programs), last=False)
 
     def _chunks(self, launch: Launch, settings: Settings) -> Iterator[np.ndarray]:
         x, y, z = launch.grid

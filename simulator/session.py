@@ -20,6 +20,7 @@ from trivet.simulator.memory import Allocation, Argument
 from trivet.simulator.selection import chosen_programs
 from trivet.simulator.standin import SimulatedKernel
 from trivet.simulator.storages import TooLargeError, flat_array, written_map
+from trivet.simulator.traffic import Traffic
 
 ARITHMETICS: dict[str, type[Arithmetic]] = {
     "native": Native,
@@ -80,6 +81,7 @@ class Session:
     launches: list[Launch] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     totals: Totals = field(default_factory=Totals)
+    metered: list[Traffic] = field(default_factory=list)
     addressed: Addressed = field(default_factory=Addressed)
     fatal: Fault | None = None
     error: Exception | None = None
@@ -121,6 +123,8 @@ class Session:
         except Exception as error:
             self.refused(error)
             raise
+        if self.settings.meter:
+            self.metered.append(Traffic(call.launch.kernel))
         if min(call.launch.grid) > 0:
             try:
                 with self.watch.paused():
@@ -145,12 +149,14 @@ class Session:
         report = self._launch(call, lowered, self.arithmetic, given, settings, memory)
         memory.settle()
         self.totals.add(report)
+        if report.traffic is not None:
+            self.metered[-1] = report.traffic
         self.faults += [fault for fault in report.faults if not self._ends(fault)]
         fatal = next((fault for fault in report.faults if self._ends(fault)), None)
         if fatal is not None:
             raise self._ended(fatal)
         if shadow is not None:
-            quiet = replace(settings, sanitize=False)
+            quiet = replace(settings, sanitize=False, meter=False)
             report = self._launch(call, lowered, self._shadow_arithmetic(), lifted, quiet, shadow)
             self.shadow_failure = next((f for f in report.faults if f.fatal), None)
 

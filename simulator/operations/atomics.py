@@ -26,6 +26,7 @@ from trivet.simulator.operations.descriptors import block_of
 from trivet.simulator.operations.integers import integer_function
 from trivet.simulator.operations.memory_access import access_of
 from trivet.simulator.operations.registry import Handler, Unsupported, effect
+from trivet.simulator.traffic import Kind
 from trivet.simulator.values import Descriptor, Pointer, Value
 
 _INTEGER = {
@@ -95,7 +96,8 @@ class _Atomic:
     ) -> Lanes | None:
         """Live lanes, after bounds, shadow state and order between programs."""
         offsets = np.broadcast_to(pointer.offsets, (chunk.count, *self.access.kind.shape))
-        live = checked_lanes(self.access, chunk, number, offsets, mask, writes)
+        kind: Kind = "update" if writes else "read"
+        live = checked_lanes(self.access, chunk, number, offsets, mask, writes, kind)
         if live is None:
             return None
         launch, view = chunk.launch, chunk.launch.views[number]
