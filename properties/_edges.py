@@ -103,11 +103,15 @@ def _product(shape: Sequence[int]) -> int:
 
 
 def affordable(
-    contract: Contract, dims: Mapping[str, int], kept: Sequence[str] = ()
+    contract: Contract,
+    dims: Mapping[str, int],
+    kept: Sequence[str] = (),
+    *,
+    most: int = MOST_ELEMENTS,
 ) -> dict[str, int]:
-    """Sizes of at most MOST_ELEMENTS elements: the largest dims not in ``kept`` are halved."""
+    """Sizes of at most ``most`` elements: the largest dims not in ``kept`` are halved."""
     now = dict(dims)
-    while elements(contract, now) > MOST_ELEMENTS:
+    while elements(contract, now) > most:
         lighter = next(_lighter(contract, now, kept), None)
         if lighter is None:
             return now

@@ -17,6 +17,7 @@ from trivet.properties._probes import (
 )
 from trivet.properties._profiles import Profile
 from trivet.properties._strategy import strategy
+from trivet.properties._ties import tie_cases
 from trivet.simulator.executors import Executor
 
 _LARGEST_BLOCK = 4096
@@ -90,6 +91,7 @@ class Generator:
             yield from integer_cases(
                 self.contract, self.dtype, seed=self.seed, blocks=self.blocks, count=count
             )
+            yield from tie_cases(self.contract, self.dtype, seed=self.seed, blocks=self.blocks)
         elif law == "handles_empty":
             yield from empty_cases(self.contract, self.dtype, seed=self.seed)
         elif law == "propagates_nonfinite":

@@ -16,7 +16,7 @@ from trivet.properties._edges import USUAL_BLOCKS, affordable
 from trivet.properties._plan import empty_dims, plan
 from trivet.properties._sizes import Number
 
-_EXACT_BITS = 24  # a float32 accumulator holds every whole number up to 2^24
+EXACT_BITS = 24  # a float32 accumulator holds every whole number up to 2^24
 _EASY_NUMBERS = (1.0, 2.0, 0.5, 0.0, -1.0, 0.25, 4.0)
 _MOST_EDGES = 2
 _UNREAD_CASES = 12
@@ -31,25 +31,33 @@ def integer_cases(
     In turn one float argument takes wide odd numbers and the others -1, 0 and 1; how wide, depends
     on how many terms a sum may have: by turns the largest dim, or every element of a tensor.
     """
-    floats = [name for name in contract.tensors() if _floating(contract, name, dtype)]
+    floats = [name for name in contract.tensors() if is_floating(contract, name, dtype)]
     random = Random(f"{seed}/{dtype}/integers")
     for index, case in enumerate(plan(contract, dtype, seed=seed, blocks=blocks, count=count)):
         wide = floats[index % len(floats)] if floats else ""
         terms = _most_terms(contract, case, every=index % 2 == 1)
-        bits = max(1, _EXACT_BITS - 1 - math.ceil(math.log2(max(1, terms))))
-        recipes = dict(case.recipes)
-        for name in floats:
-            digits = contract.storage_of(name, dtype).digits
-            kind = f"probe:{min(bits, digits - 1) if name == wide else 1}"
-            recipes[name] = replace(recipes[name], kind=kind, scale=0.0)
-        scalars = {n: _easy(contract, n, v, case, random) for n, v in case.scalars.items()}
-        yield legal(
-            contract,
-            replace(case, recipes=recipes, scalars=scalars, relation=None, label="integers"),
-        )
+        bits = max(1, EXACT_BITS - 1 - math.ceil(math.log2(max(1, terms))))
+        yield exact_case(contract, dtype, case, wide, bits, random, "integers")
 
 
-def _floating(contract: Contract, name: str, dtype: str) -> bool:
+def exact_case(
+    contract: Contract, dtype: str, case: Case, wide: str, bits: int, random: Random, label: str
+) -> Case:
+    """The case with ``wide`` of odd numbers up to so many bits, the other floats -1, 0 and 1."""
+    recipes = dict(case.recipes)
+    for name in recipes:
+        if not is_floating(contract, name, dtype):
+            continue
+        digits = contract.storage_of(name, dtype).digits
+        kind = f"probe:{min(bits, digits - 1) if name == wide else 1}"
+        recipes[name] = replace(recipes[name], kind=kind, scale=0.0)
+    scalars = {n: _easy(contract, n, v, case, random) for n, v in case.scalars.items()}
+    easy = replace(case, recipes=recipes, scalars=scalars, relation=None, label=label)
+    return legal(contract, easy)
+
+
+def is_floating(contract: Contract, name: str, dtype: str) -> bool:
+    """Whether an argument holds floats that the kernel is given."""
     return contract.storage_of(name, dtype).floating and contract.tensors()[name].role != "out"
 
 
@@ -122,7 +130,7 @@ def unread_cases(
     names = [
         name
         for name, tensor in contract.tensors().items()
-        if tensor.unread is not None and _floating(contract, name, dtype)
+        if tensor.unread is not None and is_floating(contract, name, dtype)
     ]
     random = Random(f"{seed}/{dtype}/unread")
     cases = plan(contract, dtype, seed=seed, blocks=blocks, count=_UNREAD_CASES) if names else []
