@@ -107,6 +107,19 @@ def _code(found: Found, mutant: Mutant, kernel: Callable[..., Any]) -> str:
     return "".join(code_of(second) for _, second in pairs if specialisations(second))
 
 
+def judged_by(found: Found, contract: Contract, laws: Laws, seed: int) -> MutantVerdict:
+    """Judge an edited kernel by ``laws`` of each dtype, all on the same runs, to the first red."""
+    verdicts = []
+    for dtype, names in laws.items():
+        search = _search(found, contract, dtype, seed, names)
+        search.run()
+        verdicts.append(search.outcome())
+        if verdicts[-1].verdict == "killed":
+            break
+    unclear = [verdict for verdict in verdicts if verdict.verdict != "survived"]
+    return unclear[-1] if unclear else MutantVerdict("survived")
+
+
 def _searched(found: Found, contract: Contract, laws: Laws, seed: int) -> MutantVerdict:
     unclear: list[MutantVerdict] = []
     for dtype, chosen in _phases(found.contract, laws):

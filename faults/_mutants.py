@@ -5,19 +5,21 @@ import hashlib
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trivet.faults._load import edited_at
-from trivet.faults._mutators import edits_of
+from trivet.faults._mutators import Operator, edits_of
 from trivet.faults._mutators._source import Edit, Source, Text
 from trivet.faults._reach import Reached, reached_from
+from trivet.faults._rewrites import Rewrite
 from trivet.properties._contract import Contract
 
 # Workers change their folder; reports name files as seen from where the command was given.
 _HERE = Path.cwd()
+Edits = Callable[[Source], Iterable[tuple[Operator | Rewrite, Edit]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,11 @@ class Mutant:
         return Edit(self.start, self.end, self.replacement)
 
 
-def mutants_of(contract: Contract) -> list[Mutant]:
+def mutants_of(contract: Contract, edits: Edits = edits_of) -> list[Mutant]:
     """Return every mutant of the contract's kernel, in the order of their ids.
 
-    Ids are digests, so that any first part of the list is a fair sample.
+    Ids are digests, so that any first part of the list is a fair sample. ``edits`` yields what is
+    done to one function, each with what did it.
     """
     texts: dict[str, Text] = {}
     found: dict[str, Mutant] = {}
@@ -59,12 +62,12 @@ def mutants_of(contract: Contract) -> list[Mutant]:
         if not Path(path).is_file():
             continue
         text = texts.setdefault(path, Text(Path(path).read_text()))
-        for mutant in _of_function(item, path, text):
+        for mutant in _of_function(item, path, text, edits):
             found.setdefault(mutant.id, mutant)
     return sorted(found.values(), key=lambda mutant: mutant.id)
 
 
-def _of_function(item: Reached, path: str, text: Text) -> list[Mutant]:
+def _of_function(item: Reached, path: str, text: Text, edits: Edits) -> list[Mutant]:
     node = text.functions().get(item.qualified)
     if node is None:
         return []
@@ -84,7 +87,7 @@ def _of_function(item: Reached, path: str, text: Text) -> list[Mutant]:
             end=edit.end,
             replacement=edit.text,
         )
-        for each, edit in edits_of(source)
+        for each, edit in edits(source)
     ]
 
 
