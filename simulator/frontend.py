@@ -59,6 +59,7 @@ class _Memory:
 
     def __init__(self) -> None:
         self.source = ""
+        self.content = ""
         self.hash: str | None = None
         self.lowered: dict[object, Lowered] = {}
         self.asked: dict[object, Asked] = {}
@@ -98,6 +99,11 @@ def specialisations(fn: Any) -> list[Asked]:
     return list(_memory_of(compiled(fn)).asked.values())
 
 
+def content_of(fn: Any) -> str:
+    """Return the key of the text of ``fn`` and of all it calls and reads, wherever it stands."""
+    return _memory_of(compiled(fn)).content
+
+
 def _plain(value: Any) -> Any:
     return value.value if isinstance(value, triton.language.constexpr) else value
 
@@ -112,14 +118,14 @@ def _constants_key(
     """Name every constexpr; one without a stable name goes by its identity and is kept alive."""
     key = []
     for path, value in sorted(values.items(), key=lambda item: item[0]):
-        name = _stable(value)
+        name = stable_name(value)
         if not name:
             memory.kept.append(value)
         key.append((path, name or id(value)))
     return tuple(key)
 
 
-def _stable(value: Any) -> str:
+def stable_name(value: Any) -> str:
     """Name a constexpr by its content, the same in every process; empty where it has no name."""
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
@@ -129,7 +135,7 @@ def _stable(value: Any) -> str:
     if isinstance(value, triton.language.dtype):
         return f"dtype:{value}"
     if isinstance(value, tuple | list):
-        parts = [_stable(part) for part in value]
+        parts = [stable_name(part) for part in value]
         return f"{type(value).__name__}({','.join(parts)})" if all(parts) else ""
     return ""
 
@@ -161,6 +167,7 @@ def _refresh(fn: Any, memory: _Memory) -> None:
         content = fn.cache_key
         files = sorted({function.fn.__code__.co_filename for function in functions})
     memory.hash = fn.hash
+    memory.content = content
     memory.source = _digest(FORMAT, triton.__version__, content, *files)
     memory.lowered.clear()
     memory.asked.clear()
@@ -187,7 +194,7 @@ def _lower_once(
 ) -> Lowered:
     key = _digest(memory.source, *quick, os.environ.get("TRITON_DEFAULT_FP_FUSION"))
     path = None
-    if all(_stable(value) for value in values.values()):
+    if all(stable_name(value) for value in values.values()):
         path = cache_folder("ir") / f"{fn.__name__[:80]}-{key[:32]}.ttir"
     text = _read(path)
     if text is None:
@@ -222,21 +229,35 @@ def _compile(
 ) -> str:
     types = {name: signature.get(name, "constexpr") for name in fn.arg_names}
     source = ASTSource(fn=fn, signature=types, constexprs=dict(values))
-    backend = make_backend(TARGET)
-    options = backend.parse_options({**_OPTIONS, **read})
+    return ttir_of(source, TARGET, {**_OPTIONS, **read})
+
+
+def ttir_of(source: ASTSource, target: GPUTarget, given: Mapping[str, object]) -> str:
+    """Return the IR after the passes of ``make_ttir`` for ``target``, with options as given.
+
+    Triton's own compilation errors come out unchanged.
+    """
+    backend = make_backend(target)
+    options = backend.parse_options(dict(given))
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
     module = _call(
         source.make_ir,
-        target=TARGET,
+        target=target,
         options=options,
         codegen_fns=backend.get_codegen_implementation(options),
         module_map=backend.get_module_map(),
         context=context,
     )
+    capability = target.arch if isinstance(target.arch, int) else 0
     lowered = _call(
-        backend.make_ttir, mod=module, metadata={}, opt=options, options=options, capability=90
+        backend.make_ttir,
+        mod=module,
+        metadata={},
+        opt=options,
+        options=options,
+        capability=capability,
     )
     return str(lowered)
 

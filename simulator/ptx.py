@@ -6,8 +6,9 @@ function is certain from the text, however small it is in the values.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from trivet.oracles._precision import Precision
 from trivet.oracles._profile import Profile
@@ -56,6 +57,28 @@ class Counts:
     def narrowed(self, target: str) -> int:
         """Elements converted to a type, by any rounding."""
         return sum(count for (to, _), count in self.narrowing.items() if to == target)
+
+
+def to_json(counts: Counts) -> dict[str, Any]:
+    """Return counts as plain data, for a cache."""
+    return {
+        name: value if isinstance(value, int) else [[*key, n] for key, n in sorted(value.items())]
+        for name, value in vars(counts).items()
+    }
+
+
+def from_json(plain: Mapping[str, Any]) -> Counts:
+    """Return the counts that ``to_json`` wrote down.
+
+    >>> from_json(to_json(parse("cvt.rn.bf16x2.f32 %r1, %f1, %f2;"))).narrowed("bf16")
+    2
+    """
+    counts = Counts()
+    for name, value in plain.items():
+        pairs = value if isinstance(value, list) else None
+        known = value if pairs is None else Counter({(a, b): n for a, b, n in pairs})
+        setattr(counts, name, known)
+    return counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,201 @@
+"""Static metrics of recorded launches: compiled in a child process, kept on disk by content."""
+
+import hashlib
+import json
+import linecache
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trivet.simulator import parser, ptx
+from trivet.simulator.binding import Launch
+from trivet.simulator.cache import cache_folder, write_whole
+from trivet.simulator.compiled._child import Artifact, Task
+from trivet.simulator.compiled.compiler import compile_task
+from trivet.simulator.compiled.cost import Cost, cost_of
+from trivet.simulator.compiled.listing import Place
+from trivet.simulator.compiled.metrics import Found, Value, metrics_of
+from trivet.simulator.compiled.request import Request, request_of
+from trivet.simulator.compiled.targets import device_named, is_nvidia, tool_path
+
+_LINES_OF_COST = {
+    "bytes_read": "read",
+    "bytes_written": "written",
+    "bytes_atomic": "atomic",
+    "matrix_operations": "matrix",
+    "double_operations": "double",
+}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one launch compiles to for one target.
+
+    ``metrics`` are those of the artifact, and the bytes and operations of the whole launch;
+    ``lines`` name the source line of a metric, ``file.py:17: text``, where it has one; ``rounding``
+    counts what the PTX rounds (NVIDIA). ``error`` says why it does not compile: no metrics then.
+    """
+
+    kernel: str
+    specialisation: str
+    target: str
+    metrics: Mapping[str, Value] = field(default_factory=dict)
+    lines: Mapping[str, str] = field(default_factory=dict)
+    rounding: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+
+def measure(launches: Sequence[Launch], target: str) -> list[Measurement]:
+    """Return the static metrics of every launch, in order, for one target.
+
+    Launches of one specialisation are compiled once. Raises ValueError for an unknown target,
+    CompilerMissingError where Triton's tools for it are not installed.
+    """
+    compiled: dict[str, _Compiled] = {}
+    found: list[Measurement] = []
+    for launch in launches:
+        request = request_of(launch, target)
+        key = _launch_key(request, launch)
+        known = _load(key)
+        if known is not None:
+            found.append(Measurement(**known))
+            continue
+        held = compiled.setdefault(request.key or f"{id(launch)}", _Compiled(request))
+        found.append(held.measurement(launch))
+        _store(key, asdict(found[-1]))
+    return found
+
+
+def _launch_key(request: Request, launch: Launch) -> str:
+    if not request.key:
+        return ""
+    content = (request.key, launch.grid, sorted(launch.scalars.items()))
+    return hashlib.sha256(repr(content).encode()).hexdigest()
+
+
+class _Compiled:
+    """One specialisation, compiled when its first launch asks for it."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self._held: dict[str, Any] | None = None
+
+    def measurement(self, launch: Launch) -> Measurement:
+        """Return the metrics of one launch of this specialisation."""
+        request = self.request
+        held = self._artifact()
+        about = (launch.kernel, request.text, request.target)
+        if held["error"]:
+            return Measurement(*about, error=held["error"])
+        metrics, lines = dict(held["metrics"]), dict(held["lines"])
+        module = parser.parse(held["ttir"])
+        cost = cost_of(module, launch.grid, request.leaves, launch.scalars)
+        metrics.update(_of_launch(cost, launch.programs, metrics))
+        for name, kind in _LINES_OF_COST.items():
+            place = cost.place(kind)
+            if place is not None:
+                lines[name] = _line(place)
+        lines.setdefault("kernel", _line(_definition(request.function)))
+        return Measurement(*about, metrics, lines, held["rounding"])
+
+    def _artifact(self) -> dict[str, Any]:
+        if self._held is None:
+            self._held = _load(self.request.key)
+        if self._held is None:
+            self._held = self._compile()
+            _store(self.request.key, self._held)
+        return self._held
+
+    def _compile(self) -> dict[str, Any]:
+        request = self.request
+        nothing = {"metrics": {}, "lines": {}, "rounding": {}, "ttir": ""}
+        try:
+            text = request.ttir()
+        except Exception as error:
+            return {**nothing, "error": f"{type(error).__name__}: {error}"}
+        tools = ("nvdisasm", "cuobjdump") if is_nvidia(request.target) else ()
+        paths = [str(tool_path(name)) for name in tools]
+        task = Task(text, device_named(request.target).target, _sendable(request.options), *paths)
+        artifact = compile_task(task, what=f"{request.function.__name__} for {request.target}")
+        if artifact.error:
+            return {**nothing, "error": artifact.error}
+        found = metrics_of(artifact, request.target)
+        return {
+            "metrics": found.metrics,
+            "lines": _lines(found),
+            "rounding": _rounding(artifact),
+            "ttir": text,
+            "error": "",
+        }
+
+
+def _of_launch(cost: Cost, programs: int, metrics: Mapping[str, Value]) -> dict[str, Value]:
+    """The bytes and operations of a whole launch, and instructions for each kilobyte moved."""
+    straight, looped = int(metrics["instructions"]), int(metrics["loop_instructions"])
+    issued = (straight + looped * (max(1, cost.iterations) - 1)) * int(metrics["num_warps"])
+    operations = cost.matrix + cost.floating
+    return {
+        "bytes_read": cost.read * programs,
+        "bytes_written": cost.written * programs,
+        "bytes_atomic": cost.atomic * programs,
+        "matrix_operations": cost.matrix * programs,
+        "float_operations": cost.floating * programs,
+        "double_operations": cost.double * programs,
+        "unknown_loops": cost.unknown,
+        "instructions_per_kilobyte": round(1000 * issued / cost.moved, 2) if cost.moved else 0,
+        "operations_per_byte": round(operations / cost.moved, 3) if cost.moved else 0,
+    }
+
+
+def _rounding(artifact: Artifact) -> dict[str, Any]:
+    return ptx.to_json(ptx.parse(artifact.ptx)) if artifact.ptx else {}
+
+
+def _sendable(options: Mapping[str, object]) -> dict[str, object]:
+    """Options the child needs: those the later stages read are plain values."""
+    plain = (bool, int, float, str, tuple)
+    return {name: value for name, value in options.items() if isinstance(value, plain)}
+
+
+def _lines(found: Found) -> dict[str, str]:
+    return {name: _line(place) for name, place in found.places.items()}
+
+
+def _line(place: Place) -> str:
+    path, number = place
+    return f"{os.path.basename(path)}:{number}: {linecache.getline(path, number).strip()}"
+
+
+def _definition(function: Any) -> Place:
+    """The line with the kernel's name, below its decorators."""
+    code = function.fn.__code__
+    first = code.co_firstlineno
+    lines = linecache.getlines(code.co_filename)[first - 1 :]
+    below = next((n for n, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
+    return code.co_filename, first + below
+
+
+def _path(key: str) -> Path:
+    return cache_folder("compiled") / key[:2] / f"{key[2:34]}.json"
+
+
+def _load(key: str) -> dict[str, Any] | None:
+    if not key:
+        return None
+    try:
+        loaded = json.loads(_path(key).read_text())
+    except (OSError, ValueError):
+        return None
+    return loaded if isinstance(loaded, dict) else None
+
+
+def _store(key: str, value: Mapping[str, Any]) -> None:
+    """Keep a result; a folder that cannot be written only costs the next process time."""
+    if not key:
+        return
+    try:
+        write_whole(_path(key), json.dumps(value))
+    except OSError:
+        return
