@@ -60,6 +60,10 @@ class Traffic:
     distinct_written_sectors: int = 0
     lines: dict[str, LineTraffic] = field(default_factory=dict)
 
+    def metrics(self) -> dict[str, int]:
+        """The counts by name, as a lock stores them."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, int)}
+
     @property
     def bytes(self) -> int:
         """All bytes asked for."""
