@@ -74,6 +74,12 @@ def blocks(**sizes: object) -> None:
         raise ValueError(f"{' * '.join(sizes)} must be at most {LARGEST_TILE}, got {elements}")
 
 
+def horizons(number: int) -> None:
+    """ValueError unless there are 1 to 128 horizons, which one tile holds side by side."""
+    if not 1 <= number <= LARGEST_BLOCK:
+        raise ValueError(f"N must be from 1 to {LARGEST_BLOCK} horizons, got {number}")
+
+
 def every(name: str, value: torch.Tensor, good: torch.Tensor, wanted: str) -> None:
     """ValueError naming the first element of `value` that is not `good`."""
     if bool(good.all()):

@@ -52,3 +52,21 @@ def expm1(x: tl.tensor) -> tl.tensor:
     lean = half * numerator
     near = x + x * ((lean - excess) / (numerator + excess - lean))
     return tl.where(tl.abs(x) < 0.5, near, tl.exp(x) - 1.0)
+
+
+@triton.jit
+def log1p(x: tl.tensor) -> tl.tensor:
+    """log(1 + x), elementwise, float32, x >= 0, accurate relative to itself.
+
+    W. Kahan's quotient: the rounding of 1 + x spoils its logarithm and its distance from 1 alike.
+    """
+    sum = 1.0 + x
+    gap = sum - 1.0
+    return tl.where(gap == 0.0, x, tl.log(sum) * (x / tl.where(gap == 0.0, 1.0, gap)))
+
+
+@triton.jit
+def sigmoid(x: tl.tensor) -> tl.tensor:
+    """1 / (1 + exp(-x)), elementwise, float32, accurate relative to itself; nothing overflows."""
+    falling = tl.exp(-tl.abs(x))
+    return tl.where(x < 0.0, falling, 1.0) / (1.0 + falling)

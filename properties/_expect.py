@@ -1,11 +1,23 @@
-"""What laws compare with: assertions whose text holds index, got, wanted and bound."""
+"""What laws compare with: intervals, and assertions that say index, got, wanted and bound."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trivet.oracles._evaluate import evaluate
+from trivet.oracles._precision import Precision
+
 Array = NDArray[Any]
+
+
+def interval(oracle: Callable[..., object], **arguments: Any) -> tuple[Array, Array]:
+    """The oracle's value and error, float64, at other arguments than the law's own."""
+    value = evaluate(oracle, arguments, precision=Precision())[0]
+    assert value is not None
+    assert value.error is not None
+    return value.value, value.error
 
 
 def same_bits(got: Array, wanted: Array, what: str) -> None:

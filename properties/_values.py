@@ -140,7 +140,7 @@ def _cancelling(request: Request, span: Span) -> Floats:
     half = (*request.shape[:-1], (size + 1) // 2)
     pairs = request.stream.bell(half) * span.amplitude(request.scale)
     off = 1 + 1e-3 * (request.stream.below(3, half, 1) == 0)
-    return np.stack([pairs, -pairs * off], axis=-1).reshape(*half[:-1], -1)[..., :size]
+    return np.stack([pairs, -pairs * off], axis=-1).reshape(*half[:-1], 2 * half[-1])[..., :size]
 
 
 def _offset(request: Request, span: Span) -> Floats:

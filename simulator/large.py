@@ -16,6 +16,7 @@ from trivet.simulator.elements import has_element_type
 from trivet.simulator.nested import leaves, mapped
 from trivet.simulator.operators import Operator
 from trivet.simulator.pages import repeat
+from trivet.simulator.repeated import repeated
 from trivet.simulator.storages import Storages, TooLargeError, flat_array, is_plain, mark_sparse
 from trivet.simulator.user_code import user_line
 from trivet.simulator.virtual import pages_of, poison_block, virtual_tensor
@@ -56,8 +57,10 @@ class LargeMemory:
         if size > _LARGE_BYTES and (known.name in _CONSTANTS or known.name in _FULL):
             value = _CONSTANTS.get(known.name, named.get("fill_value"))
             return _constant(shape, value)
-        _check_room(known, named, shape, size)
-        return None
+        result = repeated(func, known, args, kwargs, shape)
+        if result is None:
+            _check_room(known, named, shape, size)
+        return result
 
     def _small(
         self, func: Any, known: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]

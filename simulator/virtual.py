@@ -3,7 +3,7 @@
 import math
 import mmap
 from collections.abc import Sequence
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from trivet.simulator.pages import repeat, zero_pages
 
 _CONTENT = 1 << 20
 _pages: WeakValueDictionary[int, mmap.mmap] = WeakValueDictionary()
+_blocks: WeakKeyDictionary[mmap.mmap, NDArray[np.uint8]] = WeakKeyDictionary()
 
 
 def virtual_tensor(
@@ -56,6 +57,12 @@ def pages_of(tensor: torch.Tensor) -> mmap.mmap | None:
     return _pages.get(tensor.untyped_storage().data_ptr())
 
 
+def block_of(tensor: torch.Tensor) -> NDArray[np.uint8] | None:
+    """Return the block that a tensor repeats from its first byte on, None for any other."""
+    pages = pages_of(tensor)
+    return None if pages is None or tensor.storage_offset() else _blocks.get(pages)
+
+
 def whole_pages(dtype: torch.dtype, elements: int) -> int:
     """Return the smallest multiple of ``elements`` that fills whole pages."""
     return math.lcm(elements * dtype.itemsize, mmap.PAGESIZE) // dtype.itemsize
@@ -67,6 +74,7 @@ def _flat(elements: int, dtype: torch.dtype, block: NDArray[np.uint8] | None) ->
     pages = zero_pages(elements * dtype.itemsize)
     if block is not None:
         repeat(pages, block)
+        _blocks[pages] = block
     flat = torch.frombuffer(pages, dtype=dtype, count=elements)
     _pages[flat.data_ptr()] = pages
     return flat

@@ -88,6 +88,12 @@ def test_magnitudes_spread_over_many_powers_of_two():
     assert wide.max() > 10
 
 
+@pytest.mark.parametrize("shape", [(0, 3, 5), (3, 0), (0,)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_empty_shapes(kind, shape):
+    assert drawn(kind, shape).shape == shape
+
+
 def test_neighbours_cancel():
     pairs = drawn("cancelling")
     assert np.abs(pairs.sum(axis=1)).max() < 0.02 * np.abs(pairs).sum(axis=1).min()

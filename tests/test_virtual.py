@@ -150,6 +150,28 @@ def test_an_operation_that_would_fill_memory_is_refused() -> None:
     assert run.failed.text.endswith(text)
 
 
+def test_pointwise_operations_repeat_what_a_block_becomes() -> None:
+    content = np.arange(1 << 18, dtype=np.float32) % 7 - 1
+
+    def host(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, bool, bool]:
+        good = x.isnan() | (x >= y)
+        return good, bool(good.all()), bool((~good).any())
+
+    x = virtual_tensor((HUGE // 4, 4), torch.float32, content.view(np.uint8))
+    zeros = np.zeros(1 << 19, np.float32).view(np.uint8)
+    y = virtual_tensor((HUGE // 4, 4), torch.float32, zeros)
+    before = resident()
+    run = Simulator(programs=2).run(host, {"x": x, "y": y})
+    assert run.error is None, run.error
+    good, every, some = run.outputs
+    assert not every
+    assert some
+    assert good[:2].tolist() == [[False, True, True, True], [True, True, True, False]]  # type: ignore[index]
+    far = HUGE // 4 - 1
+    assert good[far].tolist() == (x[far] >= 0).tolist()  # type: ignore[index]
+    assert resident() - before < _ALLOWED
+
+
 def test_holes_of_a_large_view_are_told_by_arithmetic() -> None:
     shape, strides = (3, 2**20, 5), (2**23, 7, 1)
     extent = 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))

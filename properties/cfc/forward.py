@@ -8,7 +8,7 @@ import torch
 from trivet import ANY, Contract, Tensor, reals
 from trivet.impl import cfc as kernels
 from trivet.oracles import cfc as oracles
-from trivet.properties._expect import at_most, near, same_bits, same_values
+from trivet.properties._expect import at_most, interval, near, same_bits, same_values
 from trivet.properties.cfc.inputs import (
     ARGS,
     BAD_CELL,
@@ -20,7 +20,6 @@ from trivet.properties.cfc.inputs import (
     TABLE,
     Array,
     Rerun,
-    interval,
     renamed,
     served_channels,
     shuffled,

@@ -1,15 +1,13 @@
 """Domains, bad inputs and comparisons that the contracts of the CfC cell share."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trivet import Choice, Precision, Tensor, log_uniform, partition, reals, sizes
+from trivet import Choice, Tensor, log_uniform, partition, reals, sizes
 from trivet.impl.routing import RoutingRecord
-from trivet.oracles._evaluate import evaluate
 from trivet.properties.routing.inputs import BadCase, bad_tau, with_odd_rows_reversed, zero_record
 
 Array = NDArray[Any]
@@ -162,14 +160,6 @@ BAD_TABLE = (
 )
 
 # ------------------------------------------------------------------------------ comparisons
-
-
-def interval(oracle: Callable[..., object], **arguments: Any) -> tuple[Array, Array]:
-    """The oracle's value and error, float64, at other arguments than the law's own."""
-    value = evaluate(oracle, arguments, precision=Precision())[0]
-    assert value is not None
-    assert value.error is not None
-    return value.value, value.error
 
 
 def served_channels(table: Array, channels: int) -> Array:
