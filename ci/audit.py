@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from trivet.ci.controls import judge_controls
 from trivet.ci.document import Document, audit_document, environment
 from trivet.ci.errors import CannotJudgeError
 from trivet.ci.gate import Settings, collect, laws_of
@@ -69,7 +70,7 @@ def run_faults(
 def run_audit(
     names: Sequence[str], settings: Settings, progress: Progress, part: Part
 ) -> tuple[Document, set[str]]:
-    """Judge every fault and every mutant of the named contracts.
+    """Judge every fault, every mutant and every control of the named contracts.
 
     Returns the document and the laws of these contracts that nothing turned red.
     """
@@ -78,7 +79,10 @@ def run_audit(
     mutants, red = judge_mutants(
         found, names, settings, progress, part=part, collect=collect_with_faults
     )
-    document = audit_document(_about(settings), faults, mutants, red)
+    controls = judge_controls(
+        found, names, settings, progress, shard=part.shard, collect=collect_with_faults
+    )
+    document = audit_document(_about(settings), faults, mutants, red, controls)
     return document, _unproved(found, faults, mutants)
 
 

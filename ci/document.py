@@ -64,10 +64,12 @@ def audit_document(
     faults: list[Document],
     mutants: list[Document] | None = None,
     broken: Sequence[str] = (),
+    controls: Sequence[Document] = (),
 ) -> Document:
     """Return the document of an audit: of hand-written faults, and of mutants unless None.
 
-    ``broken`` tells where an original is red itself.
+    ``broken`` tells where an original is red itself; ``controls`` are right kernels written
+    differently, of which a red one is a false alarm.
     """
     document: Document = {
         "version": VERSION,
@@ -77,9 +79,11 @@ def audit_document(
         "mutants": mutants or [],
         "score": {"raw": None, "net": None},
         "broken": list(broken),
+        "controls": list(controls),
     }
     if mutants is not None:
         verdicts = [_of_mutants(mutants, broken), *([_of_faults(faults)] if faults else [])]
+        verdicts += [c["verdict"] for c in controls if c["verdict"] in ("red", "not_judged")]
         document["verdict"] = overall(verdicts)
         document["score"] = score(mutants)
     return document

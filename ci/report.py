@@ -106,6 +106,7 @@ def print_audit(document: Document, unproved: Iterable[str], console: Console) -
         if mutant["verdict"] == "survived":
             _print_plain(console, f"\nsurvived: {mutant['id']} of {mutant['contract']}")
             _print_plain(console, mutant["diff"])
+    print_controls(document["controls"], console)
     unjudged = Counter(m["detail"] for m in mutants if m["verdict"] == "not_judged")
     for reason, count in unjudged.most_common():
         _print_plain(console, f"\nnot judged, {count} mutants: {reason}")
@@ -119,6 +120,26 @@ def print_audit(document: Document, unproved: Iterable[str], console: Console) -
         told += f"; score {score['raw']:.1%} raw"
         told += f", {score['net']:.1%} net" if score["net"] is not None else ""
     _print_verdict(document, f"{len(mutants)} mutants: {told}" if mutants else NO_MUTANT, console)
+
+
+def print_controls(controls: list[Document], console: Console) -> None:
+    """Print how many right kernels, written differently, stayed green, and each that did not."""
+    if not controls:
+        return
+    kinds = len({control["rewrite"] for control in controls})
+    counts = Counter(control["verdict"] for control in controls)
+    told = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in counts.items())
+    console.print(f"\ncontrols: {told}; {kinds} kinds of rewrite", highlight=False)
+    for control in controls:
+        if control["verdict"] == "red":
+            place = f"{control['contract']}, {control['rewrite']} ({control['id']})"
+            _print_plain(console, f"\nfalse alarm, or not the same kernel: {place}")
+            _print_plain(console, f"{control['law']} breaks on {control['witness']}")
+            _print_plain(console, control["diff"])
+        elif control["verdict"] == "not_judged":
+            _print_plain(
+                console, f"  {control['contract']}, {control['rewrite']}: {control['detail']}"
+            )
 
 
 def _mutant_table(mutants: list[Document]) -> Table:

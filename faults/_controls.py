@@ -5,21 +5,31 @@ A red gate there is a false alarm: a bound too narrow, or a promise that nobody 
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from trivet.faults._judge_mutant import Laws, judged_by
+from triton.compiler.errors import CompilationError
+
 from trivet.faults._load import FaultError
 from trivet.faults._mutants import Mutant, loaded, mutants_of
 from trivet.faults._mutators._source import Edit, Source
 from trivet.faults._rewrites import Rewrite, rewrites
+from trivet.faults._search import Laws
+from trivet.properties._cases import Case
 from trivet.properties._collect import Found
+from trivet.properties._engine import Session, judge
+from trivet.properties._gate import Gate
 from trivet.properties._laws import standard_laws
+from trivet.properties._observe import Observation
+from trivet.properties._profiles import profile_of
+
+Laws = Mapping[str, Sequence[str]]
 
 # Of each contract so many, and so many kinds at least of each family.
 EACH = 3
 KINDS = 8
+_QUICK = profile_of("quick")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +86,81 @@ def _turn(found: Found, kind: str) -> str:
     return hashlib.sha256(f"{found.name}\0{kind}".encode()).hexdigest()
 
 
+def kept_laws(found: Found, seed: int = 0) -> Laws | None:
+    """Judge the original: per dtype the laws that are green; None where one is red."""
+    kept = {}
+    for dtype in found.contract.dtypes():
+        verdicts = judge(found.contract, name=found.name, seed=seed, dtypes=(dtype,), shrink=False)
+        if any(verdict.state == "red" for verdict in verdicts):
+            return None
+        kept[dtype] = tuple(v.law for v in verdicts if v.state == "green")
+    return kept
+
+
 def judge_control(found: Found, control: Mutant, laws: Laws, seed: int = 0) -> ControlVerdict:
-    """Judge a control by the laws that its original keeps."""
+    """Judge a control by the laws of each dtype that its original keeps."""
     try:
         kernel = loaded(found.contract, control)
     except FaultError as error:
         return ControlVerdict("not_judged", detail=str(error))
     except Exception as error:
         return ControlVerdict("invalid", detail=f"{type(error).__name__}: {error}")
-    asked = _standard(laws) if rewrites()[control.operator].rounds else laws
-    verdict = judged_by(found, found.contract.with_kernel(kernel), asked, seed)
-    if verdict.verdict == "survived":
-        return ControlVerdict("green")
-    if verdict.verdict in ("killed", "crash"):
-        return ControlVerdict("red", verdict.killed_by, verdict.witness or verdict.detail)
-    kind: Literal["invalid", "not_judged"] = (
-        "invalid" if verdict.verdict == "invalid" else "not_judged"
-    )
-    return ControlVerdict(kind, detail=verdict.detail)
+    only_standard = rewrites()[control.operator].rounds
+    contract = found.contract.with_kernel(kernel)
+    for dtype, names in laws.items():
+        asked = _standard(names) if only_standard else names
+        gates = _Gates(contract, found.name, dtype, _QUICK, seed, "simulator", laws=asked)
+        gates.run()
+        verdict = gates.verdict()
+        if verdict.verdict != "green":
+            return verdict
+    return ControlVerdict("green")
 
 
-def _standard(laws: Laws) -> Laws:
+def _standard(names: Sequence[str]) -> list[str]:
     known = standard_laws()
-    return {dtype: tuple(law for law in names if law in known) for dtype, names in laws.items()}
+    return [name for name in names if name in known]
+
+
+@dataclass
+class _Gates(Session):
+    """The gates of a control at one dtype, until one is red or the kernel does not compile."""
+
+    refused: str = ""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the verdict is known."""
+        broken = any(gate.broken for gate in self.gates.values())
+        return broken or bool(self.refused) or super().stopped
+
+    def observe(self, case: Case, example: int) -> Observation:
+        """Run the kernel on a case and note whether it compiles."""
+        observation = super().observe(case, example)
+        if isinstance(observation.run.launch_error, CompilationError):
+            self.refused = str(observation.run.launch_error).strip().partition("\n")[0]
+        return observation
+
+    def verdict(self) -> ControlVerdict:
+        """Return what the gates add up to."""
+        if self.refused:
+            return ControlVerdict("invalid", detail=self.refused)
+        for name, gate in self.gates.items():
+            state, reason = gate.state()
+            if state == "red":
+                return ControlVerdict("red", name, f"{self.dtype}: {_shown(gate, reason)}")
+        for name, gate in self.gates.items():
+            state, reason = gate.state()
+            if state == "not_judged":
+                return ControlVerdict("not_judged", detail=f"{name}[{self.dtype}]: {reason}")
+        return ControlVerdict("green")
+
+
+def _shown(gate: Gate, reason: str | None) -> str:
+    """Return the inputs on which a gate is red, and how, in one line."""
+    red = next(iter(gate.reds.values()), None)
+    if red is None:
+        return reason or "no reason given"
+    dims = red.case.dims if red.case is not None else {}
+    sizes = ", ".join(f"{name} = {size}" for name, size in dims.items())
+    return f"{sizes}: {red.violation.text.splitlines()[0]}"

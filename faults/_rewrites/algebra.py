@@ -62,8 +62,9 @@ def choice_turned(source: Source) -> Iterator[Edit]:
 def addition_written_out(source: Source) -> Iterator[Edit]:
     """An augmented addition is written out, the new term first."""
     for node in source.nodes:
-        added = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add)
-        if added and isinstance(node.target, ast.Name):
+        if not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
+            continue
+        if isinstance(node.target, ast.Name):
             name = node.target.id
             yield source.replace(node, f"{name} = {source.operand(node.value)} + {name}")
 
@@ -90,11 +91,11 @@ def product_fused(source: Source) -> Iterator[Edit]:
     """A product and a sum round once instead of twice."""
     widened = _widened(source)
     for node in source.nodes:
-        summed = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
-        product = node.left if summed else None
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            continue
+        product = node.left
         if not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult):
             continue
-        assert isinstance(node, ast.BinOp)
         if source.read(product) & widened:
             parts = (product.left, product.right, node.right)
             yield source.replace(node, f"tl.fma({', '.join(source.text(part) for part in parts)})")

@@ -96,18 +96,19 @@ def _only_adds(loop: ast.For, source: Source) -> bool:
     if any(source.device_call(node).startswith(("store", "atomic")) for node in ast.walk(loop)):
         return False
     stored = {name for statement in loop.body for name in source.stored(statement)}
-    sums, known = set(), set()
+    sums: set[str] = set()
+    known: set[str] = set()
     for statement in loop.body:
         if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
             sums |= source.stored(statement)
         elif not isinstance(statement, ast.Assign | ast.AnnAssign):
             return False
     for statement in loop.body:
-        added = isinstance(statement, ast.AugAssign)
-        read = source.read(statement.value) if added else source.read(statement)
+        added = statement.value if isinstance(statement, ast.AugAssign) else None
+        read = source.read(statement if added is None else added)
         if read & sums or (read & stored) - known:
             return False
-        if not added and source.stored(statement) & sums:
+        if added is None and source.stored(statement) & sums:
             return False
         known |= source.stored(statement)
     return bool(sums)
