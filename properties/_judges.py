@@ -15,6 +15,7 @@ from trivet.properties._observe import DiscardedError, Observation
 from trivet.properties._production import observe_production, production_cases
 from trivet.properties._profiles import Profile
 from trivet.properties._refusals import refusals
+from trivet.properties._samples import observe_samples
 from trivet.properties._sizes import DomainError
 from trivet.properties._verdict import (
     InapplicableError,
@@ -33,6 +34,7 @@ _ABILITIES: dict[str, tuple[Ability, ...]] = {
     "simulator": ("values", "memory", "poison", "order", "shadow"),
     "interpreter": ("values",),
     "gpu": ("values",),
+    "compile": ("artifact",),
 }
 
 
@@ -103,6 +105,11 @@ class Judges:
     def on_shared_runs(self) -> list[str]:
         """The laws judged on the shared runs, open or not."""
         return self._named("observes", "reruns", "counts")
+
+    @property
+    def runs(self) -> bool:
+        """Whether any law that is still open asks for generated runs."""
+        return any(g.kind != "builds" and not g.closed for g in self.gates.values())
 
     @property
     def with_own_cases(self) -> list[str]:
@@ -276,6 +283,27 @@ class Judges:
             for attempt in refusals(self.contract, arguments, self.executor_for(0)):
                 self._settle(gate, attempt, None)
 
+    def judge_builds(self, dtype: str, name: str) -> None:
+        """Judge the laws about what the compiler makes of the contract's samples."""
+        gates = [gate for gate in map(self.gates.get, self._named("builds")) if gate is not None]
+        gates = [gate for gate in gates if not gate.closed]
+        if not gates:
+            return
+        try:
+            for observation in observe_samples(self.contract, dtype, self.executor_for(0)):
+                observation.notes.update(contract=name, source=self.source)
+                for gate in gates:
+                    self._judge_build(gate, observation, dtype)
+        except (NotJudgedError, DomainError) as reason:
+            for gate in gates:
+                gate.not_judged = str(reason)
+
+    def _judge_build(self, gate: Gate, observation: Observation, dtype: str) -> None:
+        started = time.perf_counter()
+        self._settle(gate, partial(self.laws[gate.law].check, observation, dtype), observation)
+        gate.classes["samples"].add(str(observation.notes["sizes"]))
+        gate.seconds += time.perf_counter() - started
+
     def judge_work(self) -> None:
         """Turn red the gates that look at the whole: the kernel must have done something."""
         for name in self._named("counts"):
@@ -293,7 +321,7 @@ class Judges:
 def raised(observation: Observation) -> Violation | None:
     """Return what a call that did not end says of the kernel; None where it says nothing."""
     run = observation.run
-    if run.failed is not None and run.failed.kind != "assert":
+    if run.failed is not None and run.failed.kind not in ("assert", "deadlock"):
         return None
     if run.failed is not None:
         return Violation(run.failed.text, key=run.failed.line, line=run.failed.line)

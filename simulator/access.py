@@ -28,13 +28,15 @@ _INTEGER_POISON = {"nan": 0x5A5A5A5A5A5A5A5A, "large": 0x3B3B3B3B3B3B3B3B, "zero
 class Access:
     """One memory operation, prepared.
 
-    ``kind`` is the type of the tile that moves, ``number`` that of its site.
+    ``kind`` is the type of the tile that moves, ``number`` that of its site; a ``relaxed`` one
+    may meet atomics.
     """
 
     kind: Type
     number: int
     arithmetic: Arithmetic
     move: Mover
+    relaxed: bool = False
 
     @property
     def rank(self) -> int:
@@ -288,7 +290,10 @@ def _watch_read(
     if number in launch.written:
         live = live_lanes(chunk, access, view, places, mask)
         keys = live.select(key_column(access, chunk))
-        launch.sanitizer.read(view, live.places, keys)
+        if launch.scheduler is not None and live.places.size:
+            launch.scheduler.reads(view, int(live.places[0]), access.number)
+        watch = launch.sanitizer.update if access.relaxed else launch.sanitizer.read
+        watch(view, live.places, keys)
 
 
 def key_column(access: Access, chunk: Chunk) -> np.ndarray:
@@ -382,6 +387,8 @@ def _store_one(
         keys = live.select(key_column(access, chunk))
         before = target[where].copy()
         target[where] = new
+        if launch.scheduler is not None:
+            launch.scheduler.writes(view, live.places, access.number, before, new)
         launch.sanitizer.write(view, live.places, where, keys, before, new)
     else:
         target[where] = new

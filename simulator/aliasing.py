@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from trivet.simulator.ir import Block, Function, Module, Operation, walk
 
-_WRITES = ("tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_store")
-_DESCRIPTOR_WRITES = ("tt.descriptor_store", "tt.descriptor_scatter", "tt.descriptor_reduce")
+_ALL_WRITES = frozenset(
+    (
+        "tt.store",
+        "tt.atomic_rmw",
+        "tt.atomic_cas",
+        "tt.atomic_store",
+        "tt.descriptor_store",
+        "tt.descriptor_scatter",
+        "tt.descriptor_reduce",
+    )
+)
 
 
 def written_arguments(module: Module) -> frozenset[int]:
-    """Positions of the entry's arguments that a store or an atomic may reach.
+    """Positions of the entry's arguments that a store or an atomic may reach."""
+    return reached_arguments(module, lambda operation: operation.name in _ALL_WRITES)
+
+
+def reached_arguments(module: Module, chosen: Callable[[Operation], bool]) -> frozenset[int]:
+    """Positions of the entry's arguments that the first operand of a chosen operation may be.
 
     Pointers are followed backwards through every operation; what cannot be followed counts as
     all its operands, so the answer errs towards too many.
@@ -17,7 +33,9 @@ def written_arguments(module: Module) -> frozenset[int]:
     edges: dict[tuple[str, str], set[tuple[str, str]]] = {}
     targets: set[tuple[str, str]] = set()
     for function in module.functions.values():
-        _follow(function, module, edges, targets)
+        _follow(function, module, edges)
+        chosen_here = filter(chosen, walk(function.blocks))
+        targets.update((function.name, each.operands[0]) for each in chosen_here)
     reached, waiting = set(targets), list(targets)
     while waiting:
         for source in edges.get(waiting.pop(), ()):
@@ -34,7 +52,6 @@ def _follow(
     function: Function,
     module: Module,
     edges: dict[tuple[str, str], set[tuple[str, str]]],
-    targets: set[tuple[str, str]],
 ) -> None:
     """Add the edges result -> operand of ``function``; names carry the function's."""
 
@@ -44,8 +61,6 @@ def _follow(
 
     by_label = {block.label: block for block in function.blocks}
     for operation in walk(function.blocks):
-        if operation.name in (*_WRITES, *_DESCRIPTOR_WRITES):
-            targets.add((function.name, operation.operands[0]))
         for label, names in operation.successors:
             # A region within an operation (a mapped function) has labels of its own, no pointers.
             if label in by_label:

@@ -13,6 +13,7 @@ from trivet.simulator.memory import View
 from trivet.simulator.ordering import Ordering
 from trivet.simulator.runs import Where, run_of
 from trivet.simulator.sanitizer import Sanitizer
+from trivet.simulator.scheduler import Scheduler
 from trivet.simulator.values import Value, lanes
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ class Launch:
 
     ``written`` numbers the views whose storage the kernel writes; ``fuel`` is the work that is
     left, in about microseconds; ``addresses`` is there for kernels that make pointers of integers,
-    ``printed`` counts the lines they wrote. ``meter`` counts the traffic where it is wanted.
+    ``printed`` counts the lines they wrote. ``meter`` counts the traffic where it is wanted,
+    ``scheduler`` is there where programs may wait for each other.
     """
 
     grid: tuple[int, int, int]
@@ -40,6 +42,7 @@ class Launch:
     addresses: Addresses | None = None
     meter: Meter | None = None
     printed: int = 0
+    scheduler: Scheduler | None = None
 
 
 class Chunk:

@@ -12,16 +12,18 @@ import numpy as np
 from trivet.simulator import operations  # noqa: F401  (registers the rules)
 from trivet.simulator._heap import keep_freed_memory
 from trivet.simulator.addresses import Addresses, nowhere, takes_addresses
-from trivet.simulator.aliasing import written_arguments
+from trivet.simulator.aliasing import reached_arguments, written_arguments
 from trivet.simulator.arithmetic import Arithmetic
 from trivet.simulator.chunk import Chunk, Launch
 from trivet.simulator.compiler import Compiler, program_coordinates
+from trivet.simulator.deadlocks import deadlock_fault
 from trivet.simulator.faults import Report, Trap
 from trivet.simulator.ir import Module, Operation, Type, walk
 from trivet.simulator.memory import Argument, View
 from trivet.simulator.ordering import Ordering
 from trivet.simulator.routines import call
 from trivet.simulator.sanitizer import Sanitizer
+from trivet.simulator.scheduler import Deadlock, Scheduler, waiting_operations
 from trivet.simulator.traffic import Meter
 from trivet.simulator.values import INTEGERS, Descriptor, Pointer, Value
 
@@ -36,7 +38,8 @@ _ACQUIRE = frozenset({"acquire", "acq_rel"})
 class Settings:
     """How to run a launch.
 
-    ``order`` of the programs: ``halves`` runs the second half first. ``chunk`` is the number of
+    ``order`` of the programs: ``halves`` runs the second half first; in any but ``forward``
+    programs that may wait give their turn away whenever they can. ``chunk`` is the number of
     programs in lock step, None to fit the tiles to the cache. ``poison`` fills masked lanes
     without ``other``. ``fuel`` bounds the work, in about microseconds. ``programs`` restricts the
     launch to these linear program numbers. ``warps`` a program has: with more than one, a release
@@ -69,7 +72,8 @@ class Machine:
         self._routine = self._compiler.routine(module.entry.name)
         self._written = written_arguments(module)
         self._sites = [partial(self._compiler.line, site) for site in self._compiler.sites]
-        self._synchronises = _synchronises(module, self._compiler)
+        self._waits = _waits(module, self._compiler, self._written)
+        self._synchronises = self._waits or _synchronises(module, self._compiler)
         self._takes_addresses = takes_addresses(module)
 
     def launch(
@@ -166,12 +170,40 @@ class Machine:
         return values
 
     def _run(self, launch: Launch, values: list[Value], settings: Settings) -> None:
+        if self._waits:
+            self._take_turns(launch, values, settings)
+            return
         for programs in self._chunks(launch, settings):
-            chunk = Chunk(launch, programs)
-            call(self._routine, chunk, values)
-            launch.report.programs += len(programs)
-            if launch.meter is not None:
-                launch.meter.end_chunk(len(programs), last=False)
+            self._run_chunk(launch, values, programs)
+
+    def _run_chunk(self, launch: Launch, values: list[Value], programs: np.ndarray) -> None:
+        call(self._routine, Chunk(launch, programs), values)
+        launch.report.programs += len(programs)
+        if launch.meter is not None:
+            launch.meter.end_chunk(len(programs), last=False)
+
+    def _take_turns(self, launch: Launch, values: list[Value], settings: Settings) -> None:
+        """Run programs that may wait for each other; one that does gives its turn away."""
+        scheduler = launch.scheduler = Scheduler(settings.order != "forward")
+
+        def work(program: int) -> None:
+            with np.errstate(all="ignore"):
+                self._run_chunk(launch, values, np.array([program]))
+
+        x, y, z = launch.grid
+        try:
+            scheduler.run(map(int, ordered_programs(x * y * z, settings)), work)
+        except Deadlock as found:
+            raise Trap(
+                deadlock_fault(
+                    found,
+                    self._module.entry.name,
+                    lambda site: self._sites[site](),
+                    lambda number: program_coordinates(number, launch.grid),
+                )
+            ) from None
+        finally:
+            launch.fuel = -1
 
     def _chunks(self, launch: Launch, settings: Settings) -> Iterator[np.ndarray]:
         x, y, z = launch.grid
@@ -209,11 +241,17 @@ def _integer(value: int, element: str) -> np.ndarray:
     return np.array([wrapped], dtype)
 
 
-def _synchronises(module: Module, compiler: Compiler) -> bool:
-    """Whether programs wait for each other or hand data over through a scalar atomic.
+def _waits(module: Module, compiler: Compiler, written: frozenset[int]) -> bool:
+    """Whether a loop without a counter reads what a program of the launch may write."""
+    looping = waiting_operations(module)
+    if any(each.name.startswith("tt.atomic") and compiler.is_used(each) for each in looping):
+        return True
+    loads = {id(each) for each in looping if not each.name.startswith("tt.atomic")}
+    return bool(loads and reached_arguments(module, lambda each: id(each) in loads) & written)
 
-    Such kernels run one program at a time: in lock step a spin lock would never be released.
-    """
+
+def _synchronises(module: Module, compiler: Compiler) -> bool:
+    """Whether programs hand data over through a scalar atomic: they run one at a time."""
     operations_of = [op for function in module.functions.values() for op in walk(function.blocks)]
     return any(_acquires(operation, compiler) for operation in operations_of)
 

@@ -40,6 +40,7 @@ class _Walk:
         self._waiting: dict[int, np.ndarray] = {}
         self._visited: set[int] = set()
         self._results: list[Value] | None = None
+        self._walks = [object() for _ in blocks]
 
     def run(self) -> list[Value]:
         chunk, outer = self._chunk, self._chunk.active
@@ -54,6 +55,8 @@ class _Walk:
 
     def _visit(self, number: int, present: np.ndarray) -> None:
         chunk, block = self._chunk, self._blocks[number]
+        if number in self._visited and chunk.launch.scheduler is not None:
+            chunk.launch.scheduler.pause(self._walks[number], self._state())
         kept = [chunk.values[slot] for slot, _, _ in block.shared]
         outputs = block.run(chunk)
         if number in self._visited:
@@ -71,6 +74,12 @@ class _Walk:
         for (label, _), flags, values in zip(block.targets, ways, sent, strict=True):
             if flags.any():
                 self._arrive(self._numbers[label], flags, values)
+
+    def _state(self) -> list[Value]:
+        """Every value that a block leaves to another one."""
+        slots = [slot for block in self._blocks for slot, _, _ in block.shared]
+        slots += [slot for block in self._blocks for slot in block.arguments]
+        return [self._chunk.values[slot] for slot in slots]
 
     def _arrive(self, number: int, flags: np.ndarray, values: list[Value]) -> None:
         block, slots = self._blocks[number], self._chunk.values

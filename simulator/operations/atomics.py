@@ -105,6 +105,8 @@ class _Atomic:
         if launch.sanitize:
             keys = live.select(key_column(self.access, chunk))
             self._watch(chunk, view, live, keys)
+        if launch.scheduler is not None and self._reads:
+            launch.scheduler.reads(view, int(live.places[0]), self.access.number)
         if writes and view.argument.allocation.initialised is not None:
             view.argument.allocation.initialised[live.places] = True
         return live
@@ -164,10 +166,12 @@ class _Update:
         allocation = chunk.launch.views[number].argument.allocation
         data, chosen = allocation.data, access.move(live.select, value)
         same = isinstance(chosen, np.ndarray) and data.dtype == chosen.dtype
-        if same and self._ufunc is not None and not atomic.used:
+        alone = not atomic.used and chunk.launch.scheduler is None
+        if same and self._ufunc is not None and alone:
             self._ufunc.at(data, live.places, chosen)
             return None
         old = self._in_turns(data, live, chosen, allocation.element)
+        _note_change(access, chunk, number, live, old)
         return _spread(access, chunk, live, old, allocation.element)
 
     def _in_turns(self, data: np.ndarray, live: Lanes, chosen: Value, stored_as: str) -> np.ndarray:
@@ -181,6 +185,13 @@ class _Update:
             after = self._function(before, access.move(_picker(turn), chosen))
             target[places] = as_stored(access, target, after, stored_as)
         return old
+
+
+def _note_change(access: Access, chunk: Chunk, number: int, live: Lanes, old: np.ndarray) -> None:
+    scheduler, view = chunk.launch.scheduler, chunk.launch.views[number]
+    if scheduler is not None:
+        now = typed(view.argument.allocation.data, access.kind.element).take(live.places)
+        scheduler.writes(view, live.places, access.number, old, now)
 
 
 def _picker(turn: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -241,14 +252,14 @@ def build_load(operation: Operation, compiler: Compiler) -> Handler:
 def build_poll(operation: Operation, compiler: Compiler) -> Handler:
     """Wait for a value; operands are pointer, expected, timeout.
 
-    Programs run one at a time here, so a value that is not there yet comes too late: the wait
-    times out, or runs out of fuel where it has no time limit.
+    Without a time limit the program gives its turn away until the value is there; with one, a
+    value that is not there yet comes too late.
     """
     pointer_kind = operation.operand_types[0]
     atomic = _Atomic(operation, Type(pointer_kind.shape, pointer_kind.pointee), compiler)
     access = atomic.access
 
-    def run(chunk: Chunk, pointer: Pointer, expected: Value, *timeout: Value) -> np.ndarray:
+    def look(chunk: Chunk, pointer: Pointer, expected: Value) -> np.ndarray:
         number = _single_argument(pointer)
         chunk.launch.report.loads += 1
         live = atomic.lanes(chunk, number, pointer, None, writes=False)
@@ -259,8 +270,13 @@ def build_poll(operation: Operation, compiler: Compiler) -> Handler:
             current = taken(access, allocation.data, live.places, allocation.element)
             lanes = live.select(np.arange(matched.size).reshape(shape))
             matched.reshape(-1)[lanes] = current == access.move(live.select, expected)
-        if not (timeout or matched.all()):
-            raise TimeoutError
+        return matched
+
+    def run(chunk: Chunk, pointer: Pointer, expected: Value, *timeout: Value) -> np.ndarray:
+        matched, scheduler, loop = look(chunk, pointer, expected), chunk.launch.scheduler, object()
+        while scheduler is not None and not (timeout or matched.all()):
+            scheduler.pause(loop, [])
+            matched = look(chunk, pointer, expected)
         return matched
 
     return run
@@ -320,6 +336,7 @@ def build_swap(operation: Operation, compiler: Compiler) -> Handler:
         allocation = chunk.launch.views[number].argument.allocation
         wanted, new = access.move(live.select, expected), access.move(live.select, desired)
         old = in_turns(allocation, live, wanted, new)
+        _note_change(access, chunk, number, live, old)
         return _spread(access, chunk, live, old, allocation.element)
 
     return run

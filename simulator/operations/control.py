@@ -125,8 +125,11 @@ def build_while(operation: Operation, compiler: Compiler) -> Handler:
         outer = active = chunk.active
         current = list(carried)
         results: list[Value] | None = None
+        scheduler, loop = chunk.launch.scheduler, object()
         while True:
             chunk.active = active
+            if scheduler is not None:
+                scheduler.pause(loop, current)
             condition, *forwarded = _enter(chunk, before, current)
             results = forwarded if results is None else left(active, forwarded, results)
             decided = chunk.uniform(condition)

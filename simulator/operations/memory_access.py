@@ -21,6 +21,7 @@ def access_of(operation: Operation, kind: Type, compiler: Compiler) -> Access:
         compiler.site(operation),
         compiler.arithmetic,
         compiler.mover(kind),
+        operation.attributes.get("isVolatile") is True,
     )
 
 
