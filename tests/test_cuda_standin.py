@@ -32,6 +32,19 @@ def test_tensors_say_where_they_were_asked_for() -> None:
         assert torch.empty(2, device="meta").device.type == "meta"
 
 
+def test_products_widen_as_only_a_device_does() -> None:
+    a, b = torch.randn(4, 5).bfloat16(), torch.randn(5, 3).bfloat16()
+    bias = torch.randn(4, 3).bfloat16()
+    wide = a.float() @ b.float()
+    with cuda_on_cpu():
+        on_device, other = a.cuda(), b.cuda()
+        assert torch.equal(torch.mm(on_device, other, out_dtype=torch.float32), wide)
+        total = torch.empty(4, 3, device="cuda")
+        torch.addmm(bias.cuda(), on_device, other, out_dtype=torch.float32, out=total)
+        assert torch.equal(total, torch.addmm(bias.float(), a.float(), b.float()))
+        assert total.is_cuda
+
+
 def test_moves_copy_as_they_do_between_devices() -> None:
     with cuda_on_cpu():
         host = torch.zeros(3)

@@ -215,6 +215,25 @@ def test_grads_are_the_gradients_of_the_backward_function(backward):
     assert verdict_of(contract, "is_linear").state == "green"
 
 
+class Halved(torch.autograd.Function):
+    """x / 2, whose backward pass leaves its result in the gradient it is given."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return doubled(x) / 4
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.mul_(0.5)
+
+
+def test_a_backward_pass_in_place_is_judged_by_the_gradient_it_was_given():
+    fields = {"dims": FEW, "args": {"x": Tensor("N")}, "backward": "autograd"}
+    contract = Contract(lambda x: Halved.apply(x), [lambda m, x: x / 2], **fields)
+
+    assert verdict_of(contract, "gradients_match").state == "green"
+
+
 def test_grads_without_a_backward_function_are_not_judged():
     contract, _ = asked()
 

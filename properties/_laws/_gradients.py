@@ -123,8 +123,9 @@ def _autograd(
     }
     result = observation.contract.kernel(**arguments)
     outputs = list(result) if isinstance(result, tuple | list) else [result]
+    # A backward pass may leave its result in the gradient it is given.
     pairs = [
-        (output, g)
+        (output, g.clone())
         for output, g in zip(outputs, cotangents, strict=False)
         if g is not None and isinstance(output, torch.Tensor) and output.requires_grad
     ]
