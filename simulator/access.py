@@ -163,12 +163,6 @@ def _decoded(access: Access, elements: np.ndarray, stored_as: str) -> Value:
     return elements
 
 
-def put(access: Access, data: np.ndarray, places: np.ndarray, value: Value, stored_as: str) -> None:
-    """Write ``value`` to ``places``; the last of equal places wins."""
-    target = typed(data, access.kind.element)
-    target[places] = as_stored(access, target, value, stored_as)
-
-
 def as_stored(access: Access, target: np.ndarray, value: Value, stored_as: str) -> np.ndarray:
     """``value`` as elements of ``target``."""
     if not access.kind.is_float and target.dtype.kind == "f":
@@ -361,11 +355,19 @@ def checked_lanes(
     launch.report.elements += live.places.size
     launch.report.written += live.places.size if writes else 0
     if writes and view.argument.read_only and launch.sanitize:
-        key = int(live.select(key_column(access, chunk))[0])
-        offset = int(live.places[0]) - view.argument.offset
-        launch.sanitizer.report("read_only", view, offset, key, 0, live.places.size)
-        return None
+        return _guarded(access, chunk, view, live)
     return live
+
+
+def _guarded(access: Access, chunk: Chunk, view: View, live: Lanes) -> Lanes | None:
+    """``live`` after a report of lanes that write what is read-only; None where it all is."""
+    guard = view.argument.guard
+    kept = np.arange(live.places.size) if guard is None else np.flatnonzero(guard[live.places])
+    if kept.size:
+        key = int(live.select(key_column(access, chunk))[kept[0]])
+        offset = int(live.places[kept[0]]) - view.argument.offset
+        chunk.launch.sanitizer.report("read_only", view, offset, key, 0, kept.size)
+    return None if guard is None else live
 
 
 def _store_one(

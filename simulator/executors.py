@@ -11,6 +11,7 @@ from trivet.simulator._torch import torch
 from trivet.simulator.addressed import addresses_noted
 from trivet.simulator.binding import Launch
 from trivet.simulator.faults import Fault
+from trivet.simulator.guarded import guarded_storages
 from trivet.simulator.host import HostWatch
 from trivet.simulator.launch import route
 from trivet.simulator.machine import Settings
@@ -152,7 +153,7 @@ class Simulator:
         floats = {value for value in args.values() if isinstance(value, float)}
         watch = HostWatch(shadow=self.shadow, arguments=floats, partial=self.programs is not None)
         session = self.session(watch)
-        session.read_only = _storages(args, read_only) - _storages(args, args.keys() - read_only)
+        session.read_only = guarded_storages(args, read_only)
         session.whole = _storages(args, whole_storage)
         for name in unwritten:
             if isinstance(args.get(name), torch.Tensor):

@@ -43,7 +43,8 @@ class Argument:
     """A pointer argument and the view it stands for, in elements of its allocation.
 
     The legal elements are those of ``shape`` and ``strides`` counted from ``offset``, or the
-    whole storage when ``whole_storage`` is set.
+    whole storage when ``whole_storage`` is set. A ``guard`` restricts ``read_only`` to some
+    elements of the allocation.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Argument:
     strides: tuple[int, ...]
     read_only: bool = False
     whole_storage: bool = False
+    guard: np.ndarray | None = None
 
 
 @dataclass(eq=False)

@@ -1,6 +1,6 @@
 """The launches of one run in the simulator: arguments to memory, machines, faults, the shadow."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -14,6 +14,7 @@ from trivet.simulator.binding import NUMBERS, Call, Launch, Leaf, is_descriptor,
 from trivet.simulator.elements import ElementType, element_type, pointee
 from trivet.simulator.faults import Fault, Report
 from trivet.simulator.frontend import Lowered, UnsupportedKernelError, lower
+from trivet.simulator.guarded import Guard, in_elements
 from trivet.simulator.host import HostWatch
 from trivet.simulator.machine import Machine, Settings
 from trivet.simulator.memory import Allocation, Argument
@@ -63,9 +64,9 @@ class Totals:
 class Session:
     """Handles the routed launches of one run.
 
-    ``read_only`` and ``whole`` hold storages by address. ``fatal`` is the first fault that ended a
-    launch, ``error`` the first exception of a launch that could not start; both stay known
-    whatever the wrapper does with the exception.
+    ``read_only`` has guards and ``whole`` storages by address. ``fatal`` is the first fault that
+    ended a launch, ``error`` the first exception of a launch that could not start; both stay
+    known whatever the wrapper does with the exception.
     """
 
     watch: HostWatch
@@ -76,7 +77,7 @@ class Session:
     cold: bool = False
     ones: bool = False
     programs: int | None = None
-    read_only: Collection[int] = ()
+    read_only: Mapping[int, Guard | None] = field(default_factory=dict)
     whole: Collection[int] = ()
     launches: list[Launch] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
@@ -227,6 +228,7 @@ class _Memory:
             self._made[key] = self.allocation(name, tensor, kind)
             self._made[key].base = tensor.untyped_storage().data_ptr()
             self._tensors[address] = tensor
+        guard = self.session.read_only.get(address)
         return Argument(
             name=name,
             allocation=self._made[key],
@@ -234,6 +236,7 @@ class _Memory:
             shape=tuple(tensor.shape),
             strides=tuple(tensor.stride()),
             read_only=address in self.session.read_only,
+            guard=None if guard is None else in_elements(guard, kind.size),
             whole_storage=address in self.session.whole,
         )
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import triton.language as tl
 
+from trivet.simulator.executors import Simulator
 from trivet.simulator.memory import sparse_zeros
 
 
@@ -223,6 +225,20 @@ def test_read_only_argument_is_kept():
     report = run(faulty.in_place, 2, given, {"BLOCK": 32})
     assert set(kinds(report)) == {"read_only"}
     assert (x == 1).all()
+
+
+def test_a_read_only_tensor_in_a_pool_is_kept_apart_from_its_neighbour():
+    pool = torch.ones(128)
+
+    def called(x, out):
+        faulty.both_written[(2,)](x, out, BLOCK=32)
+
+    given = {"x": pool[:64], "out": pool[64:]}
+    faults = Simulator().run(called, given, read_only=["x"]).faults
+    assert [(fault.kind, fault.argument, fault.lanes) for fault in faults] == [
+        ("read_only", "x", 64)
+    ]
+    assert Simulator().run(called, given).faults == []
 
 
 def test_endless_loop_runs_out_of_fuel_within_seconds():

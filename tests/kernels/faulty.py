@@ -190,3 +190,10 @@ def atomic_sum(total):
 @triton.jit
 def exchange(total):
     tl.atomic_xchg(total, 1.0)
+
+
+@triton.jit
+def both_written(x, out, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + place, 0.0)
+    tl.store(out + place, 1.0)
