@@ -15,7 +15,6 @@ from trivet.faults._load import FaultError
 from trivet.faults._mutants import Mutant, loaded, mutants_of
 from trivet.faults._mutators._source import Edit, Source
 from trivet.faults._rewrites import Rewrite, rewrites
-from trivet.faults._search import Laws
 from trivet.properties._cases import Case
 from trivet.properties._collect import Found
 from trivet.properties._engine import Session, judge
