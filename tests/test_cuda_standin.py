@@ -45,6 +45,19 @@ def test_products_widen_as_only_a_device_does() -> None:
         assert total.is_cuda
 
 
+def test_what_would_be_compiled_for_a_device_runs_as_it_is() -> None:
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    with cuda_on_cpu():
+        x = torch.ones(2, device="cuda")
+        assert torch.compile(doubled)(x).tolist() == [2.0, 2.0]
+        assert torch.compile(fullgraph=True)(doubled)(x).is_cuda
+        layer = torch.nn.Linear(2, 2, device="cuda")
+        layer.compile()
+        assert layer(x).shape == (2,)
+
+
 def test_moves_copy_as_they_do_between_devices() -> None:
     with cuda_on_cpu():
         host = torch.zeros(3)
