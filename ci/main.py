@@ -34,6 +34,7 @@ class Executor(StrEnum):
 
     simulator = "simulator"
     interpreter = "interpreter"
+    compile = "compile"
     gpu = "gpu"
 
 
@@ -122,6 +123,9 @@ def audit(
     shard: Annotated[
         str, typer.Option(metavar="K/N", help="Only the K-th of N parts of the mutants.")
     ] = "1/1",
+    tests: Annotated[
+        str | None, typer.Option(metavar="CMD", help="Also run these tests on the same mutants.")
+    ] = None,
     seed: Seed = 0,
     workers: Workers = None,
     json: Json = None,
@@ -130,7 +134,8 @@ def audit(
 ) -> None:
     """Prove that the gates can turn red: by every past bug, and by small ones planted now."""
     _require(html)
-    from trivet.ci.audit import run_audit, run_faults
+    from trivet.ci.audit import collect_with_faults, run_audit, run_faults
+    from trivet.ci.existing import ExistingTests
     from trivet.ci.gate import Settings
     from trivet.ci.mutants import Part
     from trivet.ci.progress import Progress
@@ -142,7 +147,10 @@ def audit(
         print_faults(document, unproved, _console())
     else:
         part = Part(sample, _shard(shard))
+        suite = None if tests is None else ExistingTests(tests, settings.processes, Progress())
         document, unproved = run_audit(names or (), settings, Progress(), part)
+        if suite is not None:
+            suite.judge(document, collect_with_faults(names or ()))
         print_audit(document, unproved, _console())
     _finish(document, json, junit, html)
 

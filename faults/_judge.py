@@ -1,7 +1,9 @@
 """Judging a fault: its kernel in place of the right one, the same inputs, the named laws red."""
 
 import importlib.util
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,8 +11,12 @@ from typing import Any, Literal
 
 from trivet.faults._load import FaultError, kernel_of
 from trivet.properties._collect import Found, load_file
+from trivet.properties._compiled import record
 from trivet.properties._engine import judge
 from trivet.properties._law import Fault
+from trivet.properties._laws import standard_laws
+from trivet.properties._locks import locks_in
+from trivet.properties._verdict import NotJudgedError, Verdict
 from trivet.simulator.executors import executor_named
 
 Suite = Callable[[Callable[..., Any]], None]
@@ -42,17 +48,14 @@ def judge_fault(found: Found, fault: Fault, seed: int = 0) -> FaultVerdict:
     except FaultError as error:
         return report((), None, "not_judged", str(error))
     seen = seen_by_convention(found, kernel)
-    broken = _unkept(found, fault.expects, seed)
-    if broken:
-        return report((), seen, "not_judged", f"the original is not green: {broken}")
-    verdicts = judge(
-        found.contract.with_kernel(kernel),
-        name=found.name,
-        seed=seed,
-        stop_when=fault.expects,
-        shrink=False,
-        source=found.source,
-    )
+    try:
+        with _locked(found, fault):
+            broken = _unkept(found, fault.expects, seed)
+            if broken:
+                return report((), seen, "not_judged", f"the original is not green: {broken}")
+            verdicts = _verdicts(found, fault, kernel, seed)
+    except NotJudgedError as error:
+        return report((), seen, "not_judged", f"the original has no lock: {error}")
     # A red gate with a reason crashed or compared nothing: not what a fault is red for.
     red = [v for v in verdicts if v.state == "red" and v.reason is None]
     names = tuple(dict.fromkeys(v.law for v in red))
@@ -66,10 +69,46 @@ def judge_fault(found: Found, fault: Fault, seed: int = 0) -> FaultVerdict:
     return report(names, seen, "wrong_law" if names else "survived", others)
 
 
+def _verdicts(found: Found, fault: Fault, kernel: Callable[..., Any], seed: int) -> list[Verdict]:
+    return judge(
+        found.contract.with_kernel(kernel),
+        name=found.name,
+        seed=seed,
+        executor=_executor(fault.expects),
+        stop_when=fault.expects,
+        shrink=False,
+        source=found.source,
+    )
+
+
+def _executor(laws: tuple[str, ...]) -> str:
+    """Return where the expected laws are judged: on the artifact where all of them are about it."""
+    known = standard_laws()
+    needs = {need for law in laws if law in known for need in known[law].needs}
+    return "compile" if needs == {"artifact"} else "simulator"
+
+
+@contextmanager
+def _locked(found: Found, fault: Fault) -> Iterator[None]:
+    """Lock the original's own metrics, of this very toolchain, where the fault is to move them."""
+    if "perf_lock" not in fault.expects:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="trivet-lock-") as folder, locks_in(Path(folder)):
+        record(found.contract, found.name, found.source)
+        yield
+
+
 def _unkept(found: Found, laws: tuple[str, ...], seed: int) -> str:
     """Judge the original at the expected laws, same seed; return what is not green."""
     verdicts = judge(
-        found.contract, name=found.name, seed=seed, laws=laws, shrink=False, source=found.source
+        found.contract,
+        name=found.name,
+        seed=seed,
+        executor=_executor(laws),
+        laws=laws,
+        shrink=False,
+        source=found.source,
     )
     bad = [v for v in verdicts if v.state in ("red", "not_judged")]
     return "; ".join(f"{v.law}[{v.dtype}] is {v.state}: {v.reason or 'see the gate'}" for v in bad)

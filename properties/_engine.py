@@ -75,6 +75,9 @@ class Session:
 
     def run(self) -> None:
         """Generate and judge until the profile's count is reached or the search may stop."""
+        self.judges.judge_builds(self.dtype, self.name)
+        if not self.judges.runs:
+            return
         self.generator.learn(self.judges.executor_for(0))
         if self.judges.on_shared_runs:
             self._judge_shared_cases()

@@ -13,8 +13,8 @@ _UNDECIDED_NORMAL = 0.01
 _UNDECIDED_OTHER = 0.5
 # Why a gate is red when all that happened is an exception of the kernel's host function.
 CRASH = "the kernel raised"
-# Laws that prove themselves by refusals, shapes or the whole gate, not by compared elements.
-_WITHOUT_ELEMENTS: tuple[Kind, ...] = ("refuses", "counts")
+# Laws that prove themselves by refusals, builds or the whole gate, not by compared elements.
+_WITHOUT_ELEMENTS: tuple[Kind, ...] = ("refuses", "counts", "builds")
 
 
 @dataclass(frozen=True, slots=True)

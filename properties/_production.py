@@ -70,14 +70,16 @@ def production_cases(contract: Contract, *, dtype: str, seed: int, count: int) -
 
 
 def observe_production(
-    contract: Contract, case: Case, dtype: str, *, number: int, programs: int
+    contract: Contract, case: Case, dtype: str, *, number: int, programs: int, fuel: int = _FUEL
 ) -> Observation:
     """Run a few programs of every launch of the kernel on its case ``number``.
+
+    A launch that needs more than ``fuel`` is cut short.
 
     Raises NotJudgedError where an argument's values cannot be had at these sizes.
     """
     inputs = _build(contract, case, dtype)
-    executor = executor_named("simulator", programs=programs, configuration=number, fuel=_FUEL)
+    executor = executor_named("simulator", programs=programs, configuration=number, fuel=fuel)
     run = executor.run(
         contract.kernel,
         inputs.tensors,

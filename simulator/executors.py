@@ -204,9 +204,9 @@ class Simulator:
 
 
 def executor_named(name: str, **options: Any) -> Executor:
-    """Return the executor that `--on NAME` means: simulator, interpreter or gpu.
+    """Return the executor that `--on NAME` means: simulator, interpreter, compile or gpu.
 
-    Raises ValueError for a name that runs no launches.
+    Raises ValueError for any other name.
     """
     if name == "simulator":
         return Simulator(**options)
@@ -218,7 +218,11 @@ def executor_named(name: str, **options: Any) -> Executor:
         from trivet.simulator.gpu import Gpu
 
         return Gpu(**options)
-    raise ValueError(f"executor {name!r}: expected simulator, interpreter or gpu")
+    if name == "compile":
+        from trivet.simulator.compiled.executor import Compile
+
+        return Compile(**options)
+    raise ValueError(f"executor {name!r}: expected simulator, interpreter, compile or gpu")
 
 
 def normalised(value: object) -> tuple[object, ...]:

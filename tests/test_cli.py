@@ -163,7 +163,10 @@ def test_a_surviving_fault_is_red(tmp_path: Path) -> None:
         (("audit", "softmax", "--shard", "3/2"), "--shard 3/2: expected K/N, K from 1 to N"),
         (("gate", "sotfmax"), "sotfmax: no contract has this name; did you mean softmax?"),
         (("gate", "--profile", "slow"), "'slow' is not one of 'quick', 'ci', 'deep'"),
-        (("gate", "--on", "tpu"), "'tpu' is not one of 'simulator', 'interpreter', 'gpu'"),
+        (
+            ("gate", "--on", "tpu"),
+            "'tpu' is not one of 'simulator', 'interpreter', 'compile', 'gpu'",
+        ),
         (("gate", "--workers", "0"), "Input should be greater than or equal to 1"),
         (("gate", "--sed", "1"), "No such option: --sed"),
         (("gates",), "No such command 'gates'"),

@@ -14,8 +14,10 @@ from typing import Literal
 from trivet.properties._law import STANDARD_LAWS
 from trivet.properties._observe import Observation
 
-Kind = Literal["observes", "reruns", "observes_cases", "at_production", "refuses", "counts"]
-Ability = Literal["values", "memory", "poison", "order", "shadow"]
+Kind = Literal[
+    "observes", "reruns", "observes_cases", "at_production", "refuses", "counts", "builds"
+]
+Ability = Literal["values", "memory", "poison", "order", "shadow", "artifact"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class StandardLaw:
     ``kind``: ``observes`` judges the shared run, ``reruns`` calls the kernel again on the shared
     inputs (on ``share`` of the examples), ``observes_cases`` judges runs of its own ``cases``,
     ``at_production`` a few programs of each launch at the production sizes, ``refuses`` tries the
-    contract's bad inputs, ``counts`` looks at the whole gate.
+    contract's bad inputs, ``counts`` looks at the whole gate, ``builds`` at what the compiler makes
+    of a few launches.
     ``needs`` are the abilities an executor must have to judge it.
     """
 
