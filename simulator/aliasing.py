@@ -1,4 +1,4 @@
-"""Which pointer arguments of a kernel may be written."""
+"""Which pointer arguments of a kernel may be written or read."""
 
 from __future__ import annotations
 
@@ -17,6 +17,24 @@ _ALL_WRITES = frozenset(
         "tt.descriptor_reduce",
     )
 )
+
+_ALL_READS = frozenset(
+    (
+        "tt.load",
+        "tt.atomic_rmw",
+        "tt.atomic_cas",
+        "tt.atomic_load",
+        "tt.atomic_poll",
+        "tt.descriptor_load",
+        "tt.descriptor_gather",
+        "tt.descriptor_reduce",
+    )
+)
+
+
+def read_arguments(module: Module) -> frozenset[int]:
+    """Positions of the entry's arguments that a load or an atomic may reach."""
+    return reached_arguments(module, lambda operation: operation.name in _ALL_READS)
 
 
 def written_arguments(module: Module) -> frozenset[int]:

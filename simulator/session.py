@@ -16,6 +16,7 @@ from trivet.simulator.faults import Fault, Report
 from trivet.simulator.frontend import Lowered, UnsupportedKernelError, lower
 from trivet.simulator.guarded import Guard, in_elements
 from trivet.simulator.host import HostWatch
+from trivet.simulator.influence import Before
 from trivet.simulator.machine import Machine, Settings
 from trivet.simulator.memory import Allocation, Argument
 from trivet.simulator.selection import chosen_programs
@@ -147,7 +148,7 @@ class Session:
             spans = [item.allocation.data.size for item in given if isinstance(item, Argument)]
             chosen = chosen_programs(call.launch.grid, self.programs, spans)
             settings = replace(settings, programs=chosen)
-        report = self._launch(call, lowered, self.arithmetic, given, settings, memory)
+        report = self._watched(call, lowered, given, settings, memory)
         memory.settle()
         self.totals.add(report)
         if report.traffic is not None:
@@ -161,9 +162,34 @@ class Session:
             report = self._launch(call, lowered, self._shadow_arithmetic(), lifted, quiet, shadow)
             self.shadow_failure = next((f for f in report.faults if f.fatal), None)
 
+    def _watched(
+        self,
+        call: Call,
+        lowered: Lowered,
+        given: list[Given],
+        settings: Settings,
+        memory: "_Memory",
+    ) -> Report:
+        """Run the kernel; forget reads of undefined memory that do not show in what it wrote."""
+        watched = settings.sanitize and self.programs is None
+        before = Before.of(given, lowered) if watched else None
+
+        def run() -> Report:
+            return self._launch(call, lowered, self.arithmetic, given, settings, memory)
+
+        report = run()
+        if before is not None:
+            before.forgive(report, run)
+        return report
+
     def _ends(self, fault: Fault) -> bool:
         """Whether a fault ends the run; chosen programs may run out of fuel, the others go on."""
         return fault.fatal and not (self.programs is not None and fault.kind == "fuel")
+
+    def stopped(self, fault: Fault) -> KernelFailure:
+        """Remember the fault that stopped the call itself."""
+        self.fatal = self.fatal or fault
+        return KernelFailure(fault)
 
     def _ended(self, fault: Fault) -> KernelFailure:
         """Remember the fault that ended a launch."""
