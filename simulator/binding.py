@@ -173,11 +173,25 @@ def _type_of(value: Any, parameter: Any) -> Any:
         return "constexpr"
     named = getattr(parameter, "annotation_type", "")
     if named and isinstance(named, str):
+        _check_range(parameter.name, value, named)
         return named
     kind = _type_of_value(value)
     if parameter.is_const and isinstance(kind, str) and kind.startswith("*"):
         return f"*k{kind[1:]}"
     return kind
+
+
+def _check_range(name: str, value: object, kind: str) -> None:
+    """OverflowError, as from Triton's launcher, for a number that its annotated type cannot hold.
+
+    Triton takes the annotation `int` for 32 bits.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or kind[0] not in "iu":
+        return
+    bits = int(kind[1:])
+    low, high = (0, 2**bits - 1) if kind[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    if bits > 1 and not low <= value <= high:
+        raise OverflowError(f"{name} = {value} does not fit in {kind}, its annotation's type")
 
 
 def _type_of_value(value: Any) -> Any:

@@ -244,6 +244,22 @@ def test_arguments_that_do_not_bind_are_not_a_rejection() -> None:
         assert not run.rejected
 
 
+@triton.jit
+def last_place(o, n: int):
+    tl.store(o, n - 1)
+
+
+def test_a_number_beyond_its_annotated_type_is_refused() -> None:
+    def host() -> torch.Tensor:
+        o = torch.zeros(1, dtype=torch.int64)
+        last_place[(1,)](o, 2**31)
+        return o
+
+    run = Simulator().run(host, {})
+    assert isinstance(run.error, OverflowError)
+    assert str(run.error) == "n = 2147483648 does not fit in i32, its annotation's type"
+
+
 def test_grids_that_no_device_takes() -> None:
     def host(grid: Any) -> None:
         copy[grid](X, X.clone(), 4, B=16)
