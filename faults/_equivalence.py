@@ -1,4 +1,4 @@
-"""Whether a surviving mutant differs from its original at all.
+"""Whether a mutant differs from its original at all.
 
 A kernel that compiles to the same IR in every specialisation used is the same kernel. A host
 function that makes the same launches and returns the same bits on every input of the domain that
@@ -6,7 +6,7 @@ was tried does the same work. An edit of what masked-off lanes hold is dead when
 hold, not even NaN, reaches an output.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -16,66 +16,65 @@ from trivet.faults._mutators import Operator, source_of
 from trivet.faults._mutators._source import Edit
 from trivet.faults._mutators.masks import poisoned
 from trivet.faults._reach import reached_from
-from trivet.properties._arrays import differing
-from trivet.properties._cases import Case, assumption_failed, build
-from trivet.properties._collect import Found
-from trivet.properties._contract import Contract
-from trivet.properties._generate import Generator
-from trivet.properties._observe import Observation, observe
-from trivet.properties._plan import pilot_cases
-from trivet.properties._profiles import profile_of
-from trivet.simulator.alike import lowers_alike
+from trivet.faults._search import same_bits
+from trivet.faults._warm import Kept, Warm
+from trivet.properties._observe import observe
+from trivet.properties._verdict import NotJudgedError
+from trivet.simulator.alike import code_of, likeness, same_text
+from trivet.simulator.binding import Launch
 from trivet.simulator.executors import executor_named
-from trivet.simulator.frontend import specialisations
+from trivet.simulator.frontend import lower, specialisations
 from trivet.simulator.rebuild import compiled, is_interpreted
 
 Kernel = Callable[..., Any]
 Kind = Literal["equivalent", "dead_lane"]
-Reason = tuple[Kind, None, None, str]
 Twin = tuple[Kind, str, list[Edit]]
-_OWN = ("exact_on_integers", "handles_empty", "propagates_nonfinite")
+SAME_DATAFLOW = "the same dataflow in every specialisation that was launched"
+SAME_WORK = "the same launches and results on every input tried"
 # Values far apart: where each gives the same bits, what the constant holds is never seen.
 _STRANGERS = ("1e30", "-1e30", "1e-30", "-1.0")
 _WHOLE_STRANGERS = ("1000003", "-77", "3")
 
 
-def equivalent(
-    found: Found, mutant: Mutant, kernel: Kernel, operator: Operator, seed: int
-) -> Reason | None:
-    """Return how a surviving mutant is shown to be no other kernel; None where it is not."""
-    original = found.contract.kernel
-    if mutant.kind == "kernel" and _same_code(found, kernel, seed):
-        return (
-            "equivalent",
-            None,
-            None,
-            "the same dataflow in every specialisation that was launched",
-        )
-    for verdict, detail, edits in _twins(mutant, operator):
-        twins = [loaded(found.contract, mutant, edit) for edit in edits]
-        if all(_same_results(found, original, twin, seed) for twin in twins):
-            return verdict, None, None, detail
-    on_host = mutant.kind == "host" and not operator.beyond
-    if on_host and _same_results(found, original, kernel, seed, launches=True):
-        return "equivalent", None, None, "the same launches and results on every input tried"
-    return None
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the compiler's IR says of a kernel mutant without running it."""
+
+    kind: Literal["alike", "unlike", "refused"]
+    detail: str = ""
 
 
-def _same_code(found: Found, kernel: Kernel, seed: int) -> bool:
-    """Whether two kernels compute the same, given what always holds of their launches' numbers."""
-    facts = _Facts()
-    for dtype, case in _cases(found.contract, seed):
-        run = _observed(found.contract, case, dtype, found.contract.kernel).run
-        for launch in run.launches:
-            facts.add(launch.kernel, launch.scalars)
-    pairs = list(kernel_pairs(found.contract.kernel, kernel))
-    used = [(first, second) for first, second in pairs if specialisations(first)]
-    return bool(used) and all(
-        lowers_alike(
-            first, second, ones=facts.ones(first.__name__), same=facts.same(first.__name__)
-        )
-        for first, second in used
-    )
+def read_code(warm: Warm, kernel: Kernel) -> Reading:
+    """Compare a mutant's kernels with those that the original launched."""
+    facts = _Facts.of(warm.launches())
+    pairs = [
+        (first, second)
+        for first, second in kernel_pairs(warm.found.contract.kernel, kernel)
+        if specialisations(first)
+    ]
+    changed = [(first, second) for first, second in pairs if not same_text(first, second)]
+    for first, second in changed:
+        name = first.__name__
+        kind, detail = likeness(first, second, ones=facts.ones(name), same=facts.same(name))
+        if kind != "alike":
+            return Reading(kind, detail)
+    return Reading("alike", SAME_DATAFLOW) if pairs else Reading("unlike")
+
+
+def prime(warm: Warm, mutants: Sequence[Mutant]) -> None:
+    """Compile what mutants leave as it is, once for all of them: each file, with nothing edited."""
+    for mutant in {mutant.module: mutant for mutant in mutants}.values():
+        kernel = loaded(warm.found.contract, mutant, Edit(0, 0, ""))
+        warm.primed.append(kernel)
+        for first, second in kernel_pairs(warm.found.contract.kernel, kernel):
+            for asked in specialisations(first):
+                _ = lower(second, *asked).module
+
+
+def code_launched(warm: Warm, kernel: Kernel) -> str:
+    """Return a digest of the IR of a mutant's own kernels as it launched them; empty for none."""
+    pairs = kernel_pairs(warm.found.contract.kernel, kernel)
+    return "".join(code_of(second) for first, second in pairs if not same_text(first, second))
 
 
 @dataclass
@@ -83,6 +82,13 @@ class _Facts:
     """The numbers that every launch of a kernel was given, launch by launch."""
 
     seen: dict[str, dict[str, list[object]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, launches: Iterable[Launch]) -> "_Facts":
+        facts = cls()
+        for launch in launches:
+            facts.add(launch.kernel, launch.scalars)
+        return facts
 
     def add(self, kernel: str, scalars: Mapping[str, object]) -> None:
         """Note one launch."""
@@ -121,6 +127,15 @@ def _jitted(value: Any) -> Any:
     return compiled(value)
 
 
+def unseen(warm: Warm, mutant: Mutant, operator: Operator) -> tuple[Kind, str] | None:
+    """Return how it is shown that what a mutant changes reaches no output; None where it does."""
+    for verdict, detail, edits in _twins(mutant, operator):
+        twins = [loaded(warm.found.contract, mutant, edit) for edit in edits]
+        if all(_same_results(warm, twin) for twin in twins):
+            return verdict, detail
+    return None
+
+
 def _twins(mutant: Mutant, operator: Operator) -> Iterator[Twin]:
     """Yield edits that together show whether what this mutant changes is ever seen."""
     text = Path(mutant.path).read_text()
@@ -135,72 +150,24 @@ def _twins(mutant: Mutant, operator: Operator) -> Iterator[Twin]:
         yield "equivalent", "no finite value in this place reaches an output", edits
 
 
-def _same_results(
-    found: Found, first: Kernel, second: Kernel, seed: int, *, launches: bool = False
-) -> bool:
-    """Whether two kernels return the same bits on every case, whatever undefined lanes hold."""
-    for dtype, case in _cases(found.contract, seed):
-        one = _observed(found.contract, case, dtype, first)
-        for poison in ("nan",) if launches else ("nan", "large"):
-            two = _observed(found.contract, case, dtype, second, poison)
-            if launches and _trace(one) != _trace(two):
-                return False
-            if not _same_bits(one, two):
-                return False
-    return True
-
-
-def _cases(contract: Contract, seed: int) -> Iterator[tuple[str, Case]]:
-    """Yield the inputs tried: small, middle and largest sizes, the plan, the laws' own cases."""
-    for dtype in contract.dtypes():
-        generator = Generator(contract, dtype, seed, profile_of("quick"))
-        generator.learn(executor_named("simulator"))
-        own = (case for law in _OWN for case in generator.own_cases(law))
-        for case in (*pilot_cases(contract, dtype), *generator.planned(), *own):
-            inputs = build(contract, case, dtype)
-            if assumption_failed(contract, inputs) is None:
-                yield dtype, case
-
-
-def _observed(
-    contract: Contract, case: Case, dtype: str, kernel: Kernel, poison: str = "nan"
-) -> Observation:
-    executor = executor_named("simulator", poison=poison)
-    return observe(contract, build(contract, case, dtype), executor, kernel=kernel)
-
-
-def _trace(observation: Observation) -> list[tuple[object, ...]]:
-    """Return what the host function launched: nothing that only an address decides."""
-    return [
-        (
-            launch.kernel,
-            launch.grid,
-            launch.constexprs,
-            launch.dtypes,
-            launch.scalars,
-            launch.shapes,
-            launch.strides,
-            launch.options,
-        )
-        for launch in observation.run.launches
-    ]
-
-
-def _same_bits(one: Observation, two: Observation) -> bool:
-    if type(one.run.error) is not type(two.run.error) or two.run.failed is not None:
-        return False
-    if one.run.error is not None:
-        return True
-    return len(one.outputs) == len(two.outputs) and all(
-        (first is None) == (second is None)
-        and (
-            first is None
-            or second is None
-            or (
-                first.actual.shape == second.actual.shape
-                and first.actual.dtype == second.actual.dtype
-                and not differing(first.actual, second.actual).any()
-            )
-        )
-        for first, second in zip(one.outputs, two.outputs, strict=True)
+def _same_results(warm: Warm, twin: Kernel) -> bool:
+    """Whether a kernel returns the original's bits on every case, whatever undefined lanes hold."""
+    return all(
+        _as_original(warm, kept, twin, poison)
+        for dtype in warm.found.contract.dtypes()
+        for kept in warm.every(dtype)
+        if kept.inputs is not None
+        for poison in ("nan", "large")
     )
+
+
+def _as_original(warm: Warm, kept: Kept, twin: Kernel, poison: str) -> bool:
+    assert kept.inputs is not None
+    executor = executor_named("simulator", poison=poison, configuration=kept.example)
+    other = observe(warm.found.contract, kept.inputs, executor, kernel=twin)
+    if type(other.run.error) is not (kept.error or type(None)) or other.run.failed is not None:
+        return False
+    try:
+        return kept.error is not None or same_bits(kept, other)
+    except NotJudgedError:
+        return False  # it returned something that is no tensor

@@ -1,26 +1,21 @@
 """Judging a mutant: cheap laws first, the first one that is red for the right reason ends it."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from triton.compiler.errors import CompilationError
-
-from trivet.faults._equivalence import equivalent, kernel_pairs
+from trivet.faults._equivalence import SAME_WORK, code_launched, read_code, unseen
 from trivet.faults._judge import seen_by_convention
 from trivet.faults._load import FaultError
 from trivet.faults._mutants import Mutant, loaded
 from trivet.faults._mutators import operators
-from trivet.properties._cases import Case
+from trivet.faults._search import PHASES, Finding, Laws, Phase, searches
+from trivet.faults._warm import Warm
 from trivet.properties._collect import Found
 from trivet.properties._contract import Contract
-from trivet.properties._engine import Session
-from trivet.properties._gate import CRASH, Gate
-from trivet.properties._laws import standard_laws
-from trivet.properties._observe import Observation
-from trivet.properties._profiles import profile_of
-from trivet.simulator.alike import code_of
-from trivet.simulator.frontend import specialisations
+from trivet.properties._judges import Judges
 
 Verdict = Literal[
     "killed",
@@ -34,18 +29,30 @@ Verdict = Literal[
     "waived",
     "not_judged",
 ]
-Laws = dict[str, tuple[str, ...]]
-_CHEAP = ("observes", "counts")
+_LONGEST = 2000
+_QUICK: tuple[Phase, ...] = ("looks", "refuses", "own")
+# What several contracts that reach one mutant say of it: the first of these that any of them says.
+_STRONGEST: tuple[Verdict, ...] = (
+    "killed",
+    "timeout",
+    "crash",
+    "survived",
+    "not_judged",
+    "dead_lane",
+    "equivalent",
+    "invalid",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class MutantVerdict:
     """What the gates made of a mutant.
 
-    ``killed_by`` is the law that turned red, ``witness`` the inputs on which it did, in words;
-    ``detail`` says why there is no kill; ``code`` is a digest of the IR that was launched, empty
-    for a mutant of the host function; ``conventional`` says whether the conventional suite sees
-    it, None where that was not tried; ``needs_device``: only a device can judge it.
+    ``killed_by`` is the law that turned red, ``witness`` the inputs on which it did, in words,
+    ``killer`` those inputs as a case; ``detail`` says why there is no kill; ``code`` is a digest of
+    the IR that was launched, empty for a mutant of the host function; ``conventional`` says whether
+    the conventional suite sees it, None where that was not tried; ``needs_device``: only a device
+    can judge it; ``seconds`` is the processor time of each phase.
     """
 
     verdict: Verdict
@@ -55,170 +62,185 @@ class MutantVerdict:
     code: str = ""
     conventional: bool | None = None
     needs_device: bool = False
+    killer: str | None = None
+    dtype: str | None = None
+    phase: str | None = None
+    seconds: "dict[str, float] | None" = None
 
 
-def green_laws(found: Found, seed: int = 0) -> tuple[Laws, list[str]]:
-    """Judge the original: per dtype the laws that are green, and what is red, in words."""
-    laws: Laws = {}
-    broken: list[str] = []
-    for dtype in found.contract.dtypes():
-        search = _search(found, found.contract, dtype, seed, None)
-        search.run()
-        verdicts = search.verdicts(shrink=False)
-        laws[dtype] = tuple(v.law for v in verdicts if v.state == "green")
-        broken += [v.failure.text if v.failure else v.law for v in verdicts if v.state == "red"]
-    return laws, broken
+def green_laws(found: Found, seed: int = 0, warm: Warm | None = None) -> tuple[Laws, list[str]]:
+    """Judge the original on all that mutants will be judged by.
+
+    Returns per dtype the laws that are green, and what is red, in words.
+    """
+    warm = warm or Warm(found, seed)
+    every = {dtype: tuple(_all_laws(found.contract)) for dtype in found.contract.dtypes()}
+    green: dict[str, list[str]] = {dtype: [] for dtype in every}
+    broken: dict[str, str] = {}
+    for phase in PHASES:
+        for search in searches(warm, found.contract, every, phase):
+            for verdict in search.verdicts(shrink=False):
+                label = f"{verdict.law}[{verdict.dtype}]"
+                if verdict.state == "red":
+                    broken[label] = verdict.failure.text if verdict.failure else label
+                elif verdict.state == "green" and phase != "drawn":
+                    green[verdict.dtype].append(verdict.law)
+    kept = {dtype: tuple(n for n in every[dtype] if n in green[dtype]) for dtype in every}
+    return kept, list(broken.values())
+
+
+def _all_laws(contract: Contract) -> Sequence[str]:
+    return list(Judges(contract, "simulator").laws)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A contract that reaches a mutant: what its original keeps, by the inputs kept warm.
+
+    ``order`` says which phases come first; ``conventional`` also tries the conventional suite,
+    which the original is known to pass.
+    """
+
+    warm: Warm
+    laws: Laws
+    order: Sequence[Phase] = PHASES
+    conventional: bool = False
 
 
 def judge_mutant(
     found: Found, mutant: Mutant, laws: Laws, seed: int = 0, *, conventional: bool = False
 ) -> MutantVerdict:
-    """Judge one mutant of the contract ``found`` by the laws that its original keeps.
+    """Judge one mutant of the contract ``found`` by the laws that its original keeps."""
+    subject = Subject(Warm(found, seed), laws, conventional=conventional)
+    subject.warm.prepare()
+    return judge_everywhere([subject], mutant)[0]
 
-    ``conventional`` also tries the conventional suite, which the original is known to pass.
+
+def judge_everywhere(subjects: Sequence[Subject], mutant: Mutant) -> tuple[MutantVerdict, Subject]:
+    """Judge a mutant by every contract that reaches it, until one of them kills it.
+
+    Each first tries what costs little, then each in turn the rest. Returns the strongest verdict
+    and the contract that gave it.
     """
-    try:
-        kernel = loaded(found.contract, mutant)
-    except FaultError as error:
-        return MutantVerdict("not_judged", detail=str(error))
-    except Exception as error:
-        return MutantVerdict("invalid", detail=f"{type(error).__name__}: {error}")
-    verdict = _searched(found, found.contract.with_kernel(kernel), laws, seed)
-    if verdict.verdict == "survived":
-        verdict = _survived(found, mutant, kernel, seed)
-    seen = None
-    if conventional and verdict.verdict in ("killed", "survived", "crash"):
-        seen = seen_by_convention(found, kernel, trusted=True)
-    return replace(verdict, code=_code(found, mutant, kernel), conventional=seen)
+    trials = [Trial(subject, mutant) for subject in subjects]
+    for stage in (Trial.quick, Trial.full):
+        for trial in trials:
+            if trial.verdict is None:
+                trial.verdict = stage(trial)
+            if trial.verdict is not None and trial.verdict.verdict in ("killed", "timeout"):
+                return trial.told(), trial.subject
+    given = [(trial.told(), trial.subject) for trial in trials]
+    return min(given, key=lambda pair: _STRONGEST.index(pair[0].verdict))
 
 
-def _survived(found: Found, mutant: Mutant, kernel: Callable[..., Any], seed: int) -> MutantVerdict:
-    operator = operators()[mutant.operator]
-    if operator.elsewhere:
-        return MutantVerdict("not_judged", detail=operator.elsewhere, needs_device=True)
-    reason = equivalent(found, mutant, kernel, operator, seed)
-    return MutantVerdict("survived") if reason is None else MutantVerdict(*reason)
+class Trial:
+    """One mutant before the gates of one contract."""
 
+    def __init__(self, subject: Subject, mutant: Mutant) -> None:
+        self.subject = subject
+        self.mutant = mutant
+        self.operator = operators()[mutant.operator]
+        self.kernel: Callable[..., Any] | None = None
+        self.verdict: MutantVerdict | None = None
+        self.unclear: Finding | None = None
+        self.compiles = False
+        self.unlike = False
+        self.seconds: dict[str, float] = {}
 
-def _code(found: Found, mutant: Mutant, kernel: Callable[..., Any]) -> str:
-    if mutant.kind == "host":
-        return ""
-    pairs = kernel_pairs(found.contract.kernel, kernel)
-    return "".join(code_of(second) for _, second in pairs if specialisations(second))
+    def quick(self) -> MutantVerdict | None:
+        """Load and compile the mutant, try the cheap laws, and whether it differs at all."""
+        contract = self.subject.warm.found.contract
+        with self._timed("load"):
+            try:
+                self.kernel = loaded(contract, self.mutant)
+            except FaultError as error:
+                return MutantVerdict("not_judged", detail=str(error))
+            except Exception as error:
+                return MutantVerdict(
+                    "invalid", detail=f"{type(error).__name__}: {error}"[:_LONGEST]
+                )
+        if self.mutant.kind == "kernel":
+            with self._timed("compile"):
+                reading = read_code(self.subject.warm, self.kernel)
+            self.compiles = reading.kind == "unlike"
+            if reading.kind == "refused":
+                return MutantVerdict("invalid", detail=reading.detail)
+            if reading.kind == "alike":
+                return MutantVerdict("equivalent", detail=reading.detail)
+        found = self._phases([phase for phase in self.subject.order if phase in _QUICK])
+        return found or self._proven()
 
-
-def judged_by(found: Found, contract: Contract, laws: Laws, seed: int) -> MutantVerdict:
-    """Judge an edited kernel by ``laws`` of each dtype, all on the same runs, to the first red."""
-    verdicts = []
-    for dtype, names in laws.items():
-        search = _search(found, contract, dtype, seed, names)
-        search.run()
-        verdicts.append(search.outcome())
-        if verdicts[-1].verdict == "killed":
-            break
-    unclear = [verdict for verdict in verdicts if verdict.verdict != "survived"]
-    return unclear[-1] if unclear else MutantVerdict("survived")
-
-
-def _searched(found: Found, contract: Contract, laws: Laws, seed: int) -> MutantVerdict:
-    unclear: list[MutantVerdict] = []
-    for dtype, chosen in _phases(found.contract, laws):
-        search = _search(found, contract, dtype, seed, chosen)
-        search.run()
-        verdict = search.outcome()
-        if verdict.verdict in ("killed", "invalid", "timeout"):
-            return verdict
-        unclear += [verdict] if verdict.verdict != "survived" else []
-    return unclear[0] if unclear else MutantVerdict("survived")
-
-
-def _phases(contract: Contract, laws: Laws) -> Iterator[tuple[str, list[str]]]:
-    """Yield dtypes and laws: those that only look at a run first, at every dtype."""
-    standard = standard_laws()
-    for cheap in (True, False):
-        for dtype, names in laws.items():
-            chosen = [n for n in names if _is_cheap(n, standard) == cheap]
-            if chosen:
-                yield dtype, chosen
-
-
-def _is_cheap(name: str, standard: Any) -> bool:
-    law = standard.get(name)
-    return law is not None and law.kind in _CHEAP and "shadow" not in law.needs
-
-
-def _search(
-    found: Found, contract: Contract, dtype: str, seed: int, laws: Sequence[str] | None
-) -> "Search":
-    profile = profile_of("quick")
-    return Search(
-        contract, found.name, dtype, profile, seed, "simulator", laws=laws, source=found.source
-    )
-
-
-@dataclass
-class Search(Session):
-    """The gates of one kernel until one is red, the kernel does not compile, or its fuel is spent.
-
-    An exception of the kernel does not end the search: a law may still tell more.
-    """
-
-    launched: bool = False
-    refused: str = ""
-    spent: str = ""
-    unsupported: str = ""
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the verdict is known."""
-        known = bool(self.spent or self.unsupported or (self.refused and not self.launched))
-        return known or any(g.broken for g in self.gates.values()) or super().stopped
-
-    def observe(self, case: Case, example: int) -> Observation:
-        """Run the kernel on a case and note how its launches ended."""
-        observation = super().observe(case, example)
-        run = observation.run
-        if isinstance(run.launch_error, CompilationError):
-            self.refused = self.refused or _first_line(run.launch_error)
-        elif run.launches:
-            self.launched = True
-        if run.failed is not None and run.failed.kind == "fuel":
-            self.spent = run.failed.text
-        elif run.failed is not None and run.failed.kind == "unsupported":
-            self.unsupported = run.failed.text
-        return observation
-
-    def outcome(self) -> MutantVerdict:
-        """Return the verdict that the gates add up to."""
-        for name, gate in self.gates.items():
-            if gate.broken:
-                return MutantVerdict("killed", name, self._witness(gate))
-        if self.spent:
-            return MutantVerdict("timeout", detail=self.spent)
-        if self.refused and not self.launched:
-            return MutantVerdict("invalid", detail=self.refused)
-        if self.unsupported:
-            return MutantVerdict("not_judged", detail=self.unsupported)
-        states = {name: gate.state() for name, gate in self.gates.items()}
-        for name, (state, reason) in states.items():
-            if state == "red" and reason != CRASH:
-                return MutantVerdict("killed", name, f"{self.dtype}: {reason}")
-        crashes = [name for name, (state, _) in states.items() if state == "red"]
-        if crashes:
-            return MutantVerdict("crash", detail=self._witness(self.gates[crashes[0]]))
-        for name, (state, reason) in states.items():
-            if state == "not_judged":
-                return MutantVerdict("not_judged", detail=f"{name}[{self.dtype}]: {reason}")
+    def full(self) -> MutantVerdict:
+        """Try every other law on a mutant that the cheap ones left green."""
+        found = self._phases([phase for phase in self.subject.order if phase not in _QUICK])
+        if found is not None:
+            return found
+        host = self.mutant.kind == "host" and not self.operator.beyond
+        if host and not self.unlike:
+            return MutantVerdict("equivalent", detail=SAME_WORK)
+        if self.operator.elsewhere:
+            detail = self.operator.elsewhere
+            return MutantVerdict("not_judged", detail=detail, needs_device=True)
+        if self.unclear is not None:
+            return MutantVerdict("not_judged", detail=self.unclear.witness)
         return MutantVerdict("survived")
 
-    def _witness(self, gate: Gate) -> str:
-        reds = [r for r in gate.reds.values() if not r.violation.key.startswith(CRASH)]
-        red = (reds or list(gate.reds.values()))[0]
-        dims = red.case.dims if red.case is not None else {}
-        sizes = ", ".join(f"{name} = {size}" for name, size in dims.items())
-        where = f"{self.dtype}, {sizes}" if sizes else self.dtype
-        return f"{where}: {red.violation.text.splitlines()[0]}"
+    def _phases(self, phases: Sequence[Phase]) -> MutantVerdict | None:
+        """Return the verdict of the first phase that has one."""
+        assert self.kernel is not None
+        contract = self.subject.warm.found.contract.with_kernel(self.kernel)
+        laws = self.subject.laws
+        for phase in phases:
+            extra = ("repeats",) if phase == "looks" and self.mutant.kind == "host" else ()
+            with self._timed(phase):
+                for search in searches(self.subject.warm, contract, laws, phase, extra):
+                    self.unlike = self.unlike or search.unlike
+                    verdict = self._decided(search.finding(), search.dtype, phase)
+                    if verdict is not None:
+                        return verdict
+        return None
 
+    def _decided(self, finding: Finding, dtype: str, phase: Phase) -> MutantVerdict | None:
+        if finding.kind == "killed":
+            case = None if finding.killer is None else finding.killer.to_json()
+            return MutantVerdict(
+                "killed", finding.law, finding.witness, killer=case, dtype=dtype, phase=phase
+            )
+        if finding.kind == "timeout":
+            return MutantVerdict("timeout", detail=finding.witness, phase=phase)
+        if finding.kind == "invalid" and not self.compiles:
+            return MutantVerdict("invalid", detail=finding.witness)
+        if finding.kind in ("crash", "invalid"):
+            return MutantVerdict("crash", detail=finding.witness, phase=phase)
+        if finding.kind == "not_judged" and phase != "drawn":
+            self.unclear = self.unclear or finding
+        return None
 
-def _first_line(error: Exception) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    def _proven(self) -> MutantVerdict | None:
+        """Return how a mutant that the cheap laws left green is shown to be no other kernel."""
+        with self._timed("proof"):
+            reason = unseen(self.subject.warm, self.mutant, self.operator)
+        return None if reason is None else MutantVerdict(reason[0], detail=reason[1])
+
+    def told(self) -> MutantVerdict:
+        """Return the verdict with what else is known of the mutant."""
+        assert self.verdict is not None
+        seen = None
+        tried = self.verdict.verdict in ("killed", "survived", "crash")
+        if self.subject.conventional and tried and self.kernel is not None:
+            with self._timed("conventional"):
+                seen = seen_by_convention(self.subject.warm.found, self.kernel, trusted=True)
+        code = ""
+        if tried and self.kernel is not None and self.mutant.kind == "kernel":
+            code = code_launched(self.subject.warm, self.kernel)
+        seconds = {name: round(spent, 3) for name, spent in self.seconds.items()}
+        return replace(self.verdict, code=code, conventional=seen, seconds=seconds)
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        started = time.process_time()
+        try:
+            yield
+        finally:
+            spent = time.process_time() - started
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + spent

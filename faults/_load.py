@@ -19,6 +19,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from trivet.faults._reach import EDITED
 from trivet.properties._law import Fault
 
 Kernel = Callable[..., Any]
@@ -66,11 +67,13 @@ def edited_at(
 ) -> Kernel:
     """Return ``original`` from source in which the characters ``span`` of ``module`` are ``new``.
 
-    Raises FaultError where there is no source, and whatever the edited source raises.
+    Edits of one file and label share a file name, so that what an edit leaves as it is compiles
+    once for all of them; of two in one process, ``linecache`` knows the latter's lines. Raises
+    FaultError where there is no source, and whatever the edited source raises.
     """
     target = _module_to_edit(original, module, label)
     text = Path(_file_of(target, label)).read_text()
-    return _loaded(original, target, text[: span[0]] + new + text[span[1] :], label)
+    return _loaded(original, target, text[: span[0]] + new + text[span[1] :], label, numbered=False)
 
 
 def _module_to_edit(original: Kernel, module: str | None, where: str) -> ModuleType:
@@ -93,11 +96,14 @@ def _file_of(module: ModuleType, where: str) -> str:
     return path
 
 
-def _loaded(original: Kernel, target: ModuleType, text: str, where: str) -> Kernel:
+def _loaded(
+    original: Kernel, target: ModuleType, text: str, where: str, *, numbered: bool = True
+) -> Kernel:
     """Return the function that stands in the edited module where ``original`` stands."""
     home = sys.modules[original.__module__]
-    file = Path(_file_of(target, where)).name
-    source = _Source(f"<{where} {next(_NUMBERS)}>/{file}", text)
+    path = _file_of(target, where)
+    place = f"{where} {next(_NUMBERS)}" if numbered else where
+    source = _Source(f"<{place}>/{Path(path).name}", text, path)
     fresh = _executed(home, source) if target is home else _imported(home, target, source)
     kernel: object = fresh
     for part in original.__qualname__.split("."):
@@ -109,9 +115,10 @@ def _loaded(original: Kernel, target: ModuleType, text: str, where: str) -> Kern
 class _Source(importlib.abc.Loader):
     """Source text under a file name of its own, known to ``linecache``."""
 
-    def __init__(self, filename: str, text: str) -> None:
+    def __init__(self, filename: str, text: str, edited: str) -> None:
         self.filename = filename
         self.text = text
+        self.edited = edited
         linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
 
     def code(self) -> CodeType:
@@ -122,6 +129,7 @@ class _Source(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__file__ = self.filename
+        setattr(module, EDITED, self.edited)
         exec(self.code(), module.__dict__)
 
 

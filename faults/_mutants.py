@@ -109,7 +109,7 @@ def loaded(contract: Contract, mutant: Mutant, edit: Edit | None = None) -> Call
         mutant.module,
         (chosen.start, chosen.end),
         chosen.text,
-        label=f"mutant {mutant.id}",
+        label="mutant",
     )
 
 

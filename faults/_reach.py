@@ -13,6 +13,8 @@ import trivet
 
 Kind = Literal["kernel", "host"]
 _MACHINERY = Path(trivet.__file__).resolve().parent
+# Where a module made of edited source keeps the path of the file that was edited.
+EDITED = "__edited__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ def _home(module: str) -> Path | None:
 
 
 def _file(module: str) -> Path | None:
-    path = getattr(sys.modules.get(module), "__file__", None)
+    found = sys.modules.get(module)
+    path = getattr(found, EDITED, None) or getattr(found, "__file__", None)
     return Path(path) if path else None
 
 

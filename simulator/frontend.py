@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
@@ -30,6 +31,8 @@ FORMAT = "1"
 
 # Device assertions are kept, checks of integer overflow are not: the arithmetic wraps as on a GPU.
 _OPTIONS = {"debug": True, "sanitize_overflow": False}
+# IR by its content key: functions loaded anew from the same text are lowered and parsed once.
+_known: "WeakValueDictionary[str, Lowered]" = WeakValueDictionary()
 _READ_OPTIONS = ("default_dot_input_precision", "allowed_dot_input_precisions", "enable_fp_fusion")
 
 Signature = Mapping[str, Any]
@@ -193,6 +196,9 @@ def _lower_once(
     quick: tuple[object, ...],
 ) -> Lowered:
     key = _digest(memory.source, *quick, os.environ.get("TRITON_DEFAULT_FP_FUSION"))
+    known = _known.get(key)
+    if known is not None:
+        return known
     path = None
     if all(stable_name(value) for value in values.values()):
         path = cache_folder("ir") / f"{fn.__name__[:80]}-{key[:32]}.ttir"
@@ -201,7 +207,10 @@ def _lower_once(
         with compiled_view(fn):
             text = _compile(fn, signature, values, read)
         _write(path, text)
-    return Lowered(text, key)
+    lowered = Lowered(text, key)
+    if path is not None:
+        _known[key] = lowered
+    return lowered
 
 
 def _read(path: Path | None) -> str | None:
