@@ -3,8 +3,9 @@
 ``python -m trivet.ci.power [--json]``: right and wrong kernels of every workload, emulated in
 NumPy and torch, on the same inputs for every column. Ours are the bound for any order of
 summation and the one for the declared depth. Exits 1 on a false alarm of ours, where a rule with
-under 0.1% false alarms on a workload sees a fault more often than the declared bound, and where
-the inputs that a workload's plan adds fail to show a fault that random ones hide.
+under 0.1% false alarms on a workload sees a fault more often than the declared bound and than
+the gates, whose own generator draws the inputs, and where a gate misses a fault that random inputs
+hide.
 """
 
 from __future__ import annotations

@@ -174,6 +174,18 @@ def times(partial: Bounded, number: Dual, shape: tuple[int, ...], steps: float) 
     return moved, moved_reach, (moved_slip + own) * SLACK
 
 
+def lose(number: Dual, reached: Any) -> None:
+    """Charge underflow within an edge whose partial is a product or quotient of several numbers.
+
+    A factor that multiplies what has underflowed carries that on: `reached` bounds the factors
+    still to come, added up over the roundings of the edge, in the form of `number`.
+    """
+    tape, tiny = number.tape, number.context.profile.underflow
+    size = (number.reach + number.slip) * reached
+    size = np.where(np.isfinite(size), size, 0.0)
+    tape.lost = tape.lost + tiny * size.reshape(len(size), number.size).sum(1)
+
+
 def combine(tape: Tape, primal: Any, edges: list[tuple[Dual, Bounded | None, float]]) -> Dual:
     """The number `primal` reached over `edges`: operand, partial (None is 1), roundings."""
     primal = lift(tape.context, primal)

@@ -13,7 +13,7 @@ import numpy as np
 from trivet.oracles._bounded import Bounded, lift
 from trivet.oracles._discrete import parts
 from trivet.oracles._dispatch import Rule, apply
-from trivet.oracles._dual import STEPS, Dual, Tape, combine, dual, dual_rule, tape_of
+from trivet.oracles._dual import STEPS, Dual, Tape, combine, dual, dual_rule, lose, tape_of
 from trivet.oracles._formats import format_of
 
 
@@ -59,10 +59,25 @@ _PARTIALS: dict[str, Rule] = {
 }
 
 
+# Of partials with several factors: those that may still come when one product has underflowed,
+# for each product of the edge but its last, from the size of the argument and the result.
+_REACHED: dict[str, Rule] = {
+    "rsqrt": lambda x, y: y + y**2 + y**3,
+    "cbrt": lambda x, y: (1 + y) / x,
+    "reciprocal": lambda x, y: y,
+}
+
+
+def _size(number: Bounded) -> Any:
+    return np.abs(number.value) + number.error
+
+
 def _function(name: str, partial: Rule) -> None:
     def call(x: Dual) -> Dual:
         y = apply(name, x.primal)
         slope = lift(x.tape.context, partial(x.primal, y))
+        if name in _REACHED:
+            lose(x, _REACHED[name](_size(x.primal), _size(y)))
         return combine(x.tape, y, [(x, slope, STEPS)])
 
     Dual.rules[name] = call
@@ -137,6 +152,9 @@ def divide(a: Any, b: Any) -> Dual:
     edges = [(x, inverse, STEPS + 1)]
     if isinstance(b, Dual):
         edges.append((y, -(quotient * inverse), STEPS + 2))
+        # As g q / y, or g a / (y y); once for each quotient that it divides.
+        least = _size(inverse)
+        lose(y, (least + least * least) * (quotient.value.size / max(y.size, 1)))
     return combine(tape, quotient, edges)
 
 
@@ -150,11 +168,15 @@ def power(a: Any, b: Any) -> Dual:
         if exponent.ndim == 0 and float(exponent) == 2.0:
             return multiply(x, x)
         result = apply("power", x.primal, b)
-        slope = apply("power", x.primal, exponent - 1.0) * exponent
+        factor = apply("power", x.primal, exponent - 1.0)
+        lose(x, _size(factor).max(initial=0.0) * factor.size / max(x.size, 1))
+        slope = factor * exponent
         return combine(tape, result, [(x, slope, STEPS + 1)])
     result = apply("power", x.primal, y.primal)
-    by_base = y.primal * apply("power", x.primal, y.primal - 1.0)
-    by_exponent = result * apply("log", x.primal)
+    factor, logarithm = apply("power", x.primal, y.primal - 1.0), apply("log", x.primal)
+    by_base, by_exponent = y.primal * factor, result * logarithm
+    lose(x, _size(factor).max(initial=0.0) * factor.size / max(x.size, 1))
+    lose(y, _size(logarithm).max(initial=0.0) * result.size / max(y.size, 1))
     return combine(tape, result, [(x, by_base, STEPS + 1), (y, by_exponent, STEPS + 1)])
 
 

@@ -133,7 +133,8 @@ def mean(number: Bounded, axis: Any = None, keepdims: bool = False, where: Any =
     inherited = errors.sum(axes, keepdims=keepdims) / np.float64(count)
     own = mean_error(context, number, axes, keepdims)
     reach = np.abs(number.value).max(axes, keepdims=keepdims, initial=0.0)
-    own = own + 3 * context.profile.underflow * ((reach > 0) & (count > 1))
+    steps = 3 * (context.depth(count) + 1)
+    own = own + steps * context.profile.underflow * ((reach > 0) & (count > 1))
     error = (inherited + context.own("mean", own)) * SLACK
     over = (reach * count > _largest(context)) & np.isfinite(reach)
     doubt = np.isinf(errors).any(axes, keepdims=keepdims)
@@ -147,7 +148,9 @@ def mean_error(context: Context, number: Bounded, axes: Axes, keepdims: bool) ->
     k E_k <= (k-1) E_(k-1) + u (k |M_k| + 3 |x_k - M_(k-1)|), so with S the sum of all |x|
     n E_n <= u S (n + 2 + 3 H_n), H_n <= 1 + log(n). A tree merge of two means with weights of at
     most a half rounds by 4 u S at each of its levels; sum over count by u S n. With all |x| <= X
-    the same recursions give E_n <= u X (n / 2 + 7), or 4 u X for each level of a tree.
+    the same recursions give E_n <= u X (n / 2 + 7), or 4 u X for each level of a tree. Underflow
+    (the caller adds it) costs the difference, the quotient and the sum of each step once: by the
+    first recursion 3 (n + 1) / 2 times its size, in a tree 3 times for each level.
     """
     count = count_of(number, axes)
     if count <= 1:

@@ -283,6 +283,17 @@ def test_slopes(name, slope):
     assert (np.abs(value.value - slope(x)) <= 2.0**-20 * value.error).all()
 
 
+@pytest.mark.parametrize("form", ["quotient first", "square last"])
+def test_what_underflows_within_a_quotient_is_carried_on(form):
+    a, b, g = (np.array([x], f32) for x in (1e-7, 1e-3, 3e-43))
+    found = gradient(lambda a, b: a / b, wide({"a": a, "b": b}), ["b"], [g.astype(float)])
+    actual = -(f32(g * (a / b)) / b) if form == "quotient first" else -(g * a / (b * b))
+    assert found[0].value < -1e-44
+    assert actual == 0, "what is lost in the subnormal range came before a division by 0.001"
+    assert accept(actual, found[0]).ok.all()
+    assert not accept(actual + f32(1e-37), found[0]).ok.any()
+
+
 def test_kinks_are_undecidable_and_nothing_else():
     x = np.array([-1.0, 0.0, 2.0])
     (value,) = gradient(lambda m, x: m.maximum(x, 0.0), {"x": x}, ["x"], [np.ones(3)])

@@ -93,6 +93,13 @@ def moment_forms(x):
     yield "tree", *halves(x)
 
 
+def test_running_means_of_subnormal_numbers():
+    steps = np.random.default_rng(2).integers(-400, 400, (20, 48))
+    x = np.asarray(steps * 2.0**-149, f32)
+    forms = [(name, mean) for name, mean, _ in moment_forms(x)]
+    judge(lambda x: x.mean(-1), forms, x=x)
+
+
 @np.errstate(all="ignore")
 def test_mean_variance_and_layer_norm_in_every_form():
     eps = f32(1e-5)

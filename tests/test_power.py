@@ -10,9 +10,10 @@ from trivet.ci import power
 from trivet.ci._power.adamw import AdamW
 from trivet.ci._power.cell import Cell
 from trivet.ci._power.dots import Dot
+from trivet.ci._power.gates import contract_of, examples
 from trivet.ci._power.gradients import CellGradients
 from trivet.ci._power.layer_norm import LayerNorm
-from trivet.ci._power.measure import ANY, DEPTH, Share, measure
+from trivet.ci._power.measure import ANY, DEPTH, GATE, Share, measure
 from trivet.ci._power.narrow import Narrow
 from trivet.ci._power.report import as_text, false_alarms, losses
 from trivet.ci._power.scan import Scan
@@ -20,29 +21,34 @@ from trivet.ci._power.softmax import Softmax
 from trivet.ci._power.suite import SUITE, workload_named
 from trivet.ci._power.workload import Output
 from trivet.ci._rivals import RULES, Results
+from trivet.properties._cases import build
+from trivet.properties._generate import Generator
+from trivet.properties._profiles import profile_of
 
+# One gate, and cases by the fourth part of what stands here.
+FEW = 0.25
 SMALL = {
-    "dot": lambda: Dot(64, cases=12, batches=1),
-    "softmax": lambda: Softmax(150, cases=3, batches=1),
-    "layer norm": lambda: LayerNorm(96, cases=3, batches=1),
-    "cell": lambda: Cell(3, cases=4, batches=1),
-    "expm1": lambda: Cell(2, cases=6, batches=1, exact_fresh=True),
-    "scan": lambda: Scan(cases=3, batches=1),
-    "adamw": lambda: AdamW(cases=10, batches=1),
-    "gradients": lambda: CellGradients(cases=2, batches=1),
-    "bf16 softmax": lambda: Narrow(Softmax(150, cases=3, batches=1)),
-    "bf16 dot": lambda: Narrow(Dot(64, cases=8, batches=1)),
+    "dot": lambda: Dot(64, cases=48, batches=1),
+    "softmax": lambda: Softmax(150, cases=12, batches=1),
+    "layer norm": lambda: LayerNorm(96, cases=12, batches=1),
+    "cell": lambda: Cell(3, cases=16, batches=1),
+    "expm1": lambda: Cell(2, cases=24, batches=1, exact_fresh=True),
+    "scan": lambda: Scan(cases=8, batches=1),
+    "adamw": lambda: AdamW(cases=40, batches=1),
+    "gradients": lambda: CellGradients(cases=8, batches=1),
+    "bf16 softmax": lambda: Narrow(Softmax(150, cases=12, batches=1)),
+    "bf16 dot": lambda: Narrow(Dot(64, cases=32, batches=1)),
 }
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_right_kernels_are_never_refused_and_each_fault_is_tried(name):
-    found = measure(SMALL[name](), seed=3)
+    found = measure(SMALL[name](), seed=3, share=FEW)
     assert found.cases > 0
     assert found.places == {}
     assert false_alarms([found]) == 0
     assert found.undecided < 0.001 * found.elements
-    assert {inputs for _, inputs in found.seen} >= {"normal", "mix"}
+    assert {inputs for _, inputs in found.seen} == {"normal", "mix", GATE}
     for seen in found.seen.values():
         assert set(seen) == {"visible", *found.alarms}
         assert len({share.cases for share in seen.values()}) == 1, "the same cases for all"
@@ -57,32 +63,52 @@ class Wrong(Dot):
 
 
 def test_a_planted_wrong_kernel_is_flagged():
-    found = measure(Wrong(64, cases=6, batches=1))
+    found = measure(Wrong(64, cases=24, batches=1), share=FEW)
     assert {name for name, _, _ in found.places} == {"planted"}
     assert false_alarms([found]) > 0
     assert power.lost([found])
     assert "FALSE ALARM ('planted'" in as_text([found])
 
 
-def test_weak_spots_are_closed_by_the_plan():
-    for name, fault, inputs in (
-        ("dot", "x(1+1e-5)", "probe"),
-        ("bf16 dot", "x(1+1e-5)", "tie"),
-        ("expm1", "1-exp(-x) for -expm1(-x)", "rest"),
-    ):
-        seen = measure(SMALL[name]()).seen[fault, inputs]
-        assert seen[ANY].rate == seen[DEPTH].rate == 1.0, name
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("dot", "x(1+1e-5)"),
+        ("bf16 dot", "x(1+1e-5)"),
+        ("expm1", "1-exp(-x) for -expm1(-x)"),
+    ],
+)
+def test_weak_spots_are_closed_by_what_gates_draw(name, fault):
+    seen = measure(SMALL[name](), seed=7, share=FEW).seen[fault, GATE]
+    assert seen[ANY].rate == seen[DEPTH].rate == 1.0
+
+
+def test_the_examples_are_those_that_gates_draw():
+    workload = SMALL["bf16 dot"]()
+    found = list(examples(workload, seed=4))
+    drawn = Generator(contract_of(workload), "bfloat16", 4, profile_of("quick"))
+    own = list(drawn.own_cases("exact_on_integers"))
+    assert len(found) == len(list(drawn.planned())) + len(own)
+    assert {case.label for case in own} == {"integers", "ties"}
+    last = build(contract_of(workload), own[-1], "bfloat16").arrays
+    for name in "ab":
+        assert (found[-1][name][0] == last[name]).all()
 
 
 def test_a_cell_where_a_bearable_rival_sees_more_is_a_loss():
-    found = measure(SMALL["dot"]())
+    found = measure(SMALL["dot"](), share=FEW)
     found.alarms["fla"] = Share(0, 1000)
     cell = found.seen["x(1+1e-5)", "normal"]
     cell["fla"], cell[DEPTH] = Share(9, 10), Share(8, 10)
-    assert [(loss.column, loss.closed_by) for loss in losses([found])] == [("fla", "probe")]
+    assert found.seen["x(1+1e-5)", GATE][DEPTH].rate == 1.0
+    assert not losses([found])
+    assert not power.lost([found])
+    text = as_text([found])
+    assert "Losses: none." in text
+    assert "Closed by gates: dot n=64, x(1+1e-5), normal inputs: fla sees 90.00%, we see" in text
+    found.seen["x(1+1e-5)", GATE][DEPTH] = Share(5, 6)
+    assert [(loss.column, loss.gate) for loss in losses([found])] == [("fla", 5 / 6)]
     assert "LOSS dot n=64, x(1+1e-5), normal inputs: fla sees 90.00%, we see" in as_text([found])
-    found.seen["x(1+1e-5)", "probe"][DEPTH] = Share(7, 10)
-    assert [loss.closed_by for loss in losses([found])] == [""]
     assert power.lost([found])
     found.alarms["fla"] = Share(1, 1000)
     assert not losses([found]), "whoever cries wolf is no rival"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from trivet import Tensor, log_uniform, sizes
 from trivet.ci._power.inputs import Random, draw, spread_exponents, usual
 from trivet.ci._power.numbers import Arguments, Array, bfloat16, f32, fused, same
 from trivet.ci._power.workload import Output, Promise, Workload
@@ -56,27 +57,30 @@ def _fused(old: Array, new: Array, keep: float) -> Array:
 
 
 class AdamW(Workload):
-    """p, g and the moments mean and square (cases, 64), out the new p.
-
-    Its plan adds gradients about epsilon, where leaving it out or moving it shows.
-    """
+    """p, g and the moments mean and square (cases, 64), out the new p."""
 
     name = "adamw step"
     promise = Promise()
-    plan = ("tiny",)
 
     def __init__(self, cases: int, batches: int) -> None:
         self.cases, self.batches = cases, batches
+        self.dims = {"N": sizes(1, _COUNT)}
 
     def inputs(self, rng: Random, cases: int, kind: str) -> Arguments:
         """Gradients of a kind; normal ones have scales from 1e-10 to 10, as have the moments."""
         shape = (cases, _COUNT)
-        scale = spread_exponents(rng, (cases, 1), *((-9, -7) if kind == "tiny" else (-10, 1)))
-        g = draw(rng, shape, usual(kind, "offset", "tiny"))
-        g = g * scale if kind in ("normal", "tiny") else g
+        scale = spread_exponents(rng, (cases, 1), -10, 1)
+        g = draw(rng, shape, usual(kind, "offset"))
+        g = g * scale if kind == "normal" else g
         m = g * f32(0.5) + scale * draw(rng, shape, "normal") * f32(0.3)
         v = m * m * f32(0.01) + scale * scale * f32(1e-3)
         return {"p": draw(rng, shape, "normal"), "g": g, "mean": m, "square": v}
+
+    def domains(self, dtype: str) -> dict[str, Tensor]:
+        """Any gradients; the mean of their squares from the square of epsilon on, and 0."""
+        squares = log_uniform(_EPS**2, 100.0, zero=True)
+        named = {name: Tensor("N", dtypes=(dtype,)) for name in _NAMES}
+        return {**named, "square": Tensor("N", dtypes=(dtype,), domain=squares)}
 
     def oracle(self) -> Callable[..., Any]:
         """Decoupled weight decay and bias-corrected moments; the moments in any form."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from trivet import Tensor, sizes
 from trivet.ci._power.inputs import Random, draw, spread_exponents, usual
 from trivet.ci._power.numbers import (
     Arguments,
@@ -20,6 +21,7 @@ from trivet.ci._power.numbers import (
 )
 from trivet.ci._power.workload import Output, Promise, Workload
 from trivet.oracles import cfc
+from trivet.properties.cfc.inputs import ARGS
 
 _FEATURES, _HIDDEN = 32, 64
 
@@ -80,9 +82,10 @@ class Cell(Workload):
     """x (cases, T, 32), W (64, 32), U (64, 64), b and tau (64,), dt (cases, T), h (cases, 64).
 
     The output has every state, (cases, T, 64). `exact_fresh`: the contract wants 1 - exp(-dt/tau)
-    by expm1. Its plan then adds cells at rest with dt far below tau: nothing else hides what a
-    difference from 1 loses.
+    by expm1.
     """
+
+    unbatched = ("W", "U", "b", "tau")
 
     uses_functions = True
 
@@ -90,24 +93,41 @@ class Cell(Workload):
         self.name = "cfc expm1 plan" if exact_fresh else f"cfc H={_HIDDEN} T={steps}"
         self.steps, self.cases, self.batches = steps, cases, batches
         self.exact_fresh = exact_fresh
-        self.plan = ("rest",) if exact_fresh else ()
+        features, hidden = sizes(_FEATURES, _FEATURES), sizes(_HIDDEN, _HIDDEN)
+        self.dims = {"T": sizes(1, steps), "D": features, "H": hidden}
         approx = () if exact_fresh else ("expm1",)
         # Two sums and two additions: of the products over x, those over h, and the bias.
         self.promise = Promise(tree_depth(_HIDDEN) + 2, approx)
 
     def inputs(self, rng: Random, cases: int, kind: str) -> Arguments:
         """A sequence of a kind; weights are normal, dt from 1e-2 to 10, where wide from 1e-6."""
-        x = draw(rng, (cases, self.steps, _FEATURES), usual(kind, "wide", "subnormal", "rest"))
+        x = draw(rng, (cases, self.steps, _FEATURES), usual(kind, "wide", "subnormal"))
         x = x / f32(1e3) if kind == "offset" else x
-        low, high = {"wide": (-6, 1), "subnormal": (-6, 1), "rest": (-7, -4)}.get(kind, (-2, 1))
+        low = -6 if kind in ("wide", "subnormal") else -2
         return {
             "x": x,
             "W": draw(rng, (_HIDDEN, _FEATURES), "normal") / f32(_FEATURES**0.5),
             "U": draw(rng, (_HIDDEN, _HIDDEN), "normal") / f32(_HIDDEN**0.5),
             "b": draw(rng, (_HIDDEN,), "normal"),
-            "dt": spread_exponents(rng, (cases, self.steps), low, high),
+            "dt": spread_exponents(rng, (cases, self.steps), low, 1),
             "tau": once(np.exp, draw(rng, (_HIDDEN,), "normal")),
-            "h": draw(rng, (cases, _HIDDEN), "normal") * f32(kind != "rest"),
+            "h": draw(rng, (cases, _HIDDEN), "normal"),
+        }
+
+    def domains(self, dtype: str) -> dict[str, Tensor]:
+        """Those of the shipped contract of one step."""
+        shapes = {
+            "x": ("T D", "x"),
+            "W": ("H D", "W_in"),
+            "U": ("H H", "W_rec"),
+            "b": ("H", "b"),
+            "dt": ("T", "dt"),
+            "tau": ("H", "tau"),
+            "h": ("H", "h"),
+        }
+        return {
+            name: Tensor(shape, dtypes=(dtype,), domain=ARGS[shipped].domain)
+            for name, (shape, shipped) in shapes.items()
         }
 
     def oracle(self) -> Callable[..., Any]:
@@ -132,7 +152,7 @@ class Cell(Workload):
 
         given = {name: torch.from_numpy(value) for name, value in arguments.items()}
         h, states = given["h"], []
-        for step in range(self.steps):
+        for step in range(arguments["x"].shape[1]):
             drive = given["x"][:, step] @ given["W"].T + h @ given["U"].T + given["b"]
             age = -given["dt"][:, step, None] / given["tau"]
             decay = age.exp()

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from trivet.ci._power.inputs import KINDS, Random, draw, usual
+from trivet import Tensor, sizes
+from trivet.ci._power.inputs import Random, draw, usual
 from trivet.ci._power.numbers import (
     Arguments,
     Array,
@@ -18,43 +19,31 @@ from trivet.ci._power.numbers import (
     tree_sum,
 )
 from trivet.ci._power.workload import Output, Promise, Workload
-from trivet.oracles._probes import odd_integers, signs
 
 _ROWS = 8
 
 
 class Dot(Workload):
-    """sum(a * b) over n: a and b (cases, 8, n), out (cases, 8).
-
-    Its plan adds exact probes: odd integers of up to 12 bits times signs, every partial sum of
-    which is exact in any order. For bfloat16 results it adds exact sums halfway between two of
-    them, rounded down to the even one: the smallest factor above 1 tips them over.
-    """
-
-    kinds = (*KINDS, "probe")
-    plan = ("probe",)
-    narrow_plan = ("tie",)
+    """sum(a * b) over n: a and b (cases, 8, n), out (cases, 8)."""
 
     def __init__(self, n: int, cases: int, batches: int) -> None:
         self.name, self.n, self.cases, self.batches = f"dot n={n}", n, cases, batches
         self.promise = Promise(depth=tree_depth(n))
+        self.dims = {"R": sizes(1, _ROWS), "N": sizes(2, n)}
 
     def inputs(self, rng: Random, cases: int, kind: str) -> Arguments:
         """Both operands of a kind, the second normal where both would overflow or vanish."""
         shape = (cases, _ROWS, self.n)
-        if kind == "probe":
-            return {
-                "a": odd_integers(rng, shape, self.n).astype(f32),
-                "b": signs(rng, shape).astype(f32),
-            }
-        if kind == "tie":
-            return _halfway(rng, shape)
         a = draw(rng, shape, kind)
         b = draw(rng, shape, usual(kind, "cancelling", "subnormal", "wide"))
         if kind == "cancelling":
             half = self.n // 2
             b[..., half : 2 * half] = b[..., :half]
         return {"a": a, "b": b}
+
+    def domains(self, dtype: str) -> dict[str, Tensor]:
+        """Reals of ordinary size."""
+        return {name: Tensor("R N", dtypes=(dtype,)) for name in "ab"}
 
     def oracle(self) -> Callable[..., Any]:
         """sum(a * b)."""
@@ -92,18 +81,8 @@ class Dot(Workload):
         yield "tf32 inputs", tree_sum(tf32(a) * tf32(b))
         yield "dropped last term", tree_sum((a * b)[..., :-1])
         yield "x(1+1e-5)", self.right(arguments) * f32(1 + 1e-5)
-        tile = min(32, self.n // 4)
+        tile = max(1, min(32, a.shape[-1] // 4))
         stale = a.copy()
         stale[:, 1:, -tile:] = a[:, :-1, -tile:]
         stale[:, 0, -tile:] = a[:, -1, -tile:]
         yield "stale tile", tree_sum(stale * b)
-
-
-def _halfway(rng: Random, shape: tuple[int, ...]) -> Arguments:
-    """Integers that bfloat16 holds; all but two products cancel, those make 257, 261, ... 381."""
-    half = shape[-1] // 2
-    a = odd_integers(rng, (*shape[:-1], half - 1), 2**20)
-    sign = signs(rng, (*shape[:-1], 1))
-    rest = 4 * rng.integers(0, 32, (*shape[:-1], 1)) + 1
-    a = np.concatenate([a, -a, sign * rest, 256 * sign], -1)
-    return {"a": a.astype(f32), "b": np.ones(shape, f32)}

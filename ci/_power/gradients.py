@@ -1,11 +1,12 @@
 """Gradients of one step of the closed-form continuous-time cell."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from trivet import Tensor, sizes
 from trivet.ci._power.inputs import Random, draw, spread_exponents, usual
 from trivet.ci._power.numbers import (
     Arguments,
@@ -23,6 +24,7 @@ from trivet.oracles import cfc
 from trivet.oracles._evaluate import Value
 from trivet.oracles._gradient import gradient
 from trivet.oracles._precision import Precision
+from trivet.properties.cfc.inputs import ARGS, STATE
 
 _ROWS, _FEATURES, _HIDDEN = 3, 6, 8
 _NAMES = ("g", "x", "h", "dt", "W_in", "W_rec", "b", "tau")
@@ -84,6 +86,8 @@ class CellGradients(Workload):
 
     def __init__(self, cases: int, batches: int) -> None:
         self.cases, self.batches = cases, batches
+        counts = {"B": _ROWS, "D": _FEATURES, "H": _HIDDEN}
+        self.dims = {name: sizes(count, count) for name, count in counts.items()}
 
     def inputs(self, rng: Random, cases: int, kind: str) -> Arguments:
         """A step's inputs of a kind, and a normal gradient to its result."""
@@ -98,6 +102,12 @@ class CellGradients(Workload):
             "W_rec": draw(rng, (cases, _HIDDEN, _HIDDEN), "normal") / f32(_HIDDEN**0.5),
             "b": draw(rng, (cases, _HIDDEN), "normal"),
             "tau": once(np.exp, draw(rng, (cases, _HIDDEN), "normal")),
+        }
+
+    def domains(self, dtype: str) -> dict[str, Tensor]:
+        """Those of the shipped contract of the backward step."""
+        return {
+            name: replace(STATE if name == "g" else ARGS[name], dtypes=(dtype,)) for name in _NAMES
         }
 
     def oracle(self) -> Callable[..., Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from trivet import Tensor, reals, sizes
 from trivet.ci._power.inputs import Random, draw, spread_exponents
 from trivet.ci._power.numbers import (
     Arguments,
@@ -19,34 +20,34 @@ from trivet.ci._power.numbers import (
 )
 from trivet.ci._power.workload import Output, Promise, Workload
 
-_ROWS, _SHORT, _EPS = 4, 16, 1e-5
+_ROWS, _EPS = 4, 1e-5
 
 
 class LayerNorm(Workload):
-    """(x - mean) / sqrt(variance + 1e-5) * w + b: x and out (cases, 4, n), w and b (1, 1, n).
+    """(x - mean) / sqrt(variance + 1e-5) * w + b: x and out (cases, 4, n), w and b (n,)."""
 
-    Its plan adds short rows far from 0, where one pass cancels, and rows whose variance is about
-    epsilon.
-    """
-
-    plan = ("far", "small")
+    unbatched = ("w", "b")
 
     def __init__(self, n: int, cases: int, batches: int) -> None:
         self.name, self.n, self.cases, self.batches = f"layernorm n={n}", n, cases, batches
         self.promise = Promise(depth=tree_depth(n))
+        self.dims = {"R": sizes(1, _ROWS), "N": sizes(2, n)}
 
     def inputs(self, rng: Random, cases: int, kind: str) -> Arguments:
         """Rows of a kind; normal ones have scales from 1e-3 to 10."""
-        count = _SHORT if kind == "far" else self.n
-        x = draw(rng, (cases, _ROWS, count), "normal" if kind in self.plan else kind)
+        x = draw(rng, (cases, _ROWS, self.n), kind)
         if kind == "normal":
             x = x * spread_exponents(rng, (cases, _ROWS, 1), -3, 1)
-        elif kind == "far":
-            x = f32(100) + x * f32(0.1)
-        elif kind == "small":
-            x = x * f32(3e-3)
-        w, b = (draw(rng, (1, 1, count), "normal") for _ in "wb")
+        w, b = (draw(rng, (self.n,), "normal") for _ in "wb")
         return {"x": x, "w": w, "b": b}
+
+    def domains(self, dtype: str) -> dict[str, Tensor]:
+        """Rows a thousand from 0, where one pass cancels, and closer ones."""
+        return {
+            "x": Tensor("R N", dtypes=(dtype,), domain=reals(-1e3, 1e3)),
+            "w": Tensor("N", dtypes=(dtype,)),
+            "b": Tensor("N", dtypes=(dtype,)),
+        }
 
     def oracle(self) -> Callable[..., Any]:
         """From the definition, two passes."""
@@ -68,7 +69,7 @@ class LayerNorm(Workload):
 
         x, w, b = (torch.from_numpy(arguments[name]) for name in "xwb")
         count = x.shape[-1]
-        result = torch.nn.functional.layer_norm(x, (count,), w[0, 0], b[0, 0], _EPS)
+        result = torch.nn.functional.layer_norm(x, (count,), w, b, _EPS)
         normed: Array = result.numpy()
         return normed
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from trivet.ci._power.inputs import KINDS, Random
+from trivet.ci._power.gates import examples
+from trivet.ci._power.inputs import KINDS
 from trivet.ci._power.numbers import Arguments, Array
 from trivet.ci._power.workload import Output, Workload
 from trivet.ci._rivals import RULES, Results
@@ -17,8 +18,10 @@ from trivet.oracles._precision import Precision
 
 ANY, DEPTH = "ours any order", "ours declared depth"
 OURS = (ANY, DEPTH)
-# Batches of each kind of input that the faults are tried on.
-_NORMAL, _PLAN = 8, 4
+# Inputs as a gate draws them; a fault is seen where one of a gate's examples shows it.
+GATE = "gate"
+# Batches of normal inputs that the faults are tried on, and gates.
+_NORMAL, _GATES = 8, 6
 
 
 @dataclass
@@ -43,10 +46,11 @@ class Share:
 class Found:
     """One workload's figures.
 
-    alarms: by column, right kernels refused; places: (implementation, kind, column) of ours.
-    seen: by fault, inputs ("normal", "mix" or a kind of the plan) and column, wrong ones refused;
-    column "visible" counts those with other bits than the right kernel. ratio: the largest
-    distance over bound of a right kernel.
+    alarms: by column, right kernels refused, rivals' on the eight kinds of input and ours on
+    gates' as well; places: (implementation, kind, column) of ours. seen: by fault, inputs
+    ("normal", "mix" or "gate") and column, wrong ones refused, of gates the whole gate; column
+    "visible" counts those with other bits than the right kernel. ratio: the largest distance
+    over bound of a right kernel.
     """
 
     workload: str
@@ -63,9 +67,9 @@ class Found:
 class _Batch:
     """One batch of inputs; the oracle is evaluated once a promise and profile."""
 
-    def __init__(self, workload: Workload, rng: Random, cases: int, kind: str) -> None:
+    def __init__(self, workload: Workload, arguments: Arguments) -> None:
         self.workload = workload
-        self.arguments: Arguments = workload.inputs(rng, cases, kind)
+        self.arguments = arguments
         self._exact = {name: x.astype(np.float64) for name, x in self.arguments.items()}
         self._values: dict[tuple[str, str], Value] = {}
         self.native = workload.native(self.arguments)
@@ -97,20 +101,41 @@ def _by_case(wrong: Array) -> Array:
 def measure(workload: Workload, *, seed: int = 0, share: float = 1.0) -> Found:
     """False alarms and detection of one workload; the same seeds for every column.
 
-    `share` scales the number of cases of each batch.
+    `share` scales the number of cases of each batch and of gates.
     """
     rng = np.random.default_rng([seed, zlib.crc32(workload.name.encode())])
     found = Found(workload.name, np.dtype(workload.dtype).name)
     cases = max(int(workload.cases * share), 2)
     with np.errstate(all="ignore"):
-        for kind in workload.kinds:
+        for kind in KINDS:
             for _ in range(workload.batches):
-                _false_alarms(found, _Batch(workload, rng, cases, kind), kind)
-        rounds = [("normal", "normal")] * _NORMAL + [("mix", kind) for kind in KINDS]
-        rounds += [(kind, kind) for kind in workload.plan] * _PLAN
-        for name, kind in rounds:
-            _detection(found, _Batch(workload, rng, max(cases // 2, 1), kind), name)
+                batch = _Batch(workload, workload.inputs(rng, cases, kind))
+                _false_alarms(found, batch, kind)
+                for output in _right_kernels(batch):
+                    for column, refused in batch.rivals(output.values):
+                        found.alarms.setdefault(column, Share()).add(refused)
+        for name, kind in [("normal", "normal")] * _NORMAL + [("mix", kind) for kind in KINDS]:
+            batch = _Batch(workload, workload.inputs(rng, max(cases // 2, 1), kind))
+            for fault, column, refused in _refusals(batch):
+                _shares(found, fault, name).setdefault(column, Share()).add(refused)
+        for gate in range(max(round(_GATES * share), 1)):
+            _judge_gate(found, workload, seed + gate)
     return found
+
+
+def _judge_gate(found: Found, workload: Workload, seed: int) -> None:
+    seen: dict[tuple[str, str], bool] = {}
+    for arguments in examples(workload, seed):
+        batch = _Batch(workload, arguments)
+        _false_alarms(found, batch, GATE)
+        for fault, column, refused in _refusals(batch):
+            seen[fault, column] = seen.get((fault, column), False) or bool(refused.any())
+    for (fault, column), shown in seen.items():
+        _shares(found, fault, GATE).setdefault(column, Share()).add(np.array([shown]))
+
+
+def _shares(found: Found, fault: str, inputs: str) -> dict[str, Share]:
+    return found.seen.setdefault((fault, inputs), {})
 
 
 def _right_kernels(batch: _Batch) -> Iterator[Output]:
@@ -124,8 +149,6 @@ def _false_alarms(found: Found, batch: _Batch, kind: str) -> None:
     for output in _right_kernels(batch):
         found.cases += len(output.values)
         found.elements += output.values.size
-        for column, refused in batch.rivals(output.values):
-            found.alarms.setdefault(column, Share()).add(refused)
         for column in OURS if output.declared else (ANY,):
             verdict = accept(output.values, batch.value(column, output.profile))
             refused = _by_case(~verdict.ok)
@@ -139,14 +162,13 @@ def _false_alarms(found: Found, batch: _Batch, kind: str) -> None:
                 found.places[place] = found.places.get(place, 0) + int(refused.sum())
 
 
-def _detection(found: Found, batch: _Batch, inputs: str) -> None:
+def _refusals(batch: _Batch) -> Iterator[tuple[str, str, Array]]:
+    """Each fault, each column and the cases it refuses; "visible" are those with other bits."""
     right = batch.workload.right(batch.arguments)
     for fault, actual in batch.workload.faults(batch.arguments):
-        seen = found.seen.setdefault((fault, inputs), {})
         changed = np.asarray((actual != right) & ~(np.isnan(actual) & np.isnan(right)), np.bool_)
-        seen.setdefault("visible", Share()).add(_by_case(changed))
+        yield fault, "visible", _by_case(changed)
         for column, refused in batch.rivals(actual):
-            seen.setdefault(column, Share()).add(refused)
+            yield fault, column, refused
         for column in OURS:
-            refused = _by_case(~accept(actual, batch.value(column)).ok)
-            seen.setdefault(column, Share()).add(refused)
+            yield fault, column, _by_case(~accept(actual, batch.value(column)).ok)

@@ -6,14 +6,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from trivet import Tensor
 from trivet.ci._power.inputs import Random
 from trivet.ci._power.numbers import Arguments, Array, bfloat16, f32
 from trivet.ci._power.workload import Output, Workload
 
 # tf32 holds every bfloat16 operand: no fault here.
 _HARMLESS = ("tf32 inputs",)
-# Numbers far from 0 are all alike in bfloat16.
-_UNFIT = ("far",)
 
 
 class Narrow(Workload):
@@ -25,15 +24,17 @@ class Narrow(Workload):
         self.whole = whole
         self.name = f"bf16 {whole.name}"
         self.cases, self.batches, self.promise = whole.cases, whole.batches, whole.promise
-        self.kinds = (*whole.kinds, *whole.narrow_plan)
-        plan = tuple(kind for kind in whole.plan if kind not in _UNFIT)
-        self.plan = (*plan, *whole.narrow_plan)
+        self.dims, self.unbatched = whole.dims, whole.unbatched
         self.uses_functions = whole.uses_functions
 
     def inputs(self, rng: Random, cases: int, kind: str) -> Arguments:
         """The inputs of a kind, in bfloat16 (held as float32)."""
         given = self.whole.inputs(rng, cases, kind)
         return {name: bfloat16(value) for name, value in given.items()}
+
+    def domains(self, dtype: str) -> dict[str, Tensor]:
+        """The same domains."""
+        return self.whole.domains(dtype)
 
     def oracle(self) -> Callable[..., Any]:
         """The same formula."""

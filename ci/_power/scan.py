@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from trivet import Tensor, reals, sizes
 from trivet.ci._power.inputs import Random, draw, usual
 from trivet.ci._power.numbers import (
     Arguments,
@@ -32,6 +33,7 @@ class Scan(Workload):
 
     def __init__(self, cases: int, batches: int) -> None:
         self.cases, self.batches = cases, batches
+        self.dims = {"T": sizes(_STEPS, _STEPS), "S": sizes(_STATES, _STATES)}
 
     def inputs(self, rng: Random, cases: int, kind: str) -> Arguments:
         """Inputs of a kind, normal b and c, decays from 1e-4 to 10 in the exponent."""
@@ -41,6 +43,12 @@ class Scan(Workload):
         if kind == "wide":
             a = np.where(rng.random(shape) < 0.5, -a, a)
         return {"x": x, "a": a, "b": draw(rng, shape, "normal"), "c": draw(rng, shape, "normal")}
+
+    def domains(self, dtype: str) -> dict[str, Tensor]:
+        """Decays from 0 to 1, the rest of ordinary size."""
+        states = {name: Tensor("T S", dtypes=(dtype,)) for name in "bc"}
+        decays = Tensor("T S", dtypes=(dtype,), domain=reals(0, 1))
+        return {"x": Tensor("T 1", dtypes=(dtype,)), "a": decays, **states}
 
     def oracle(self) -> Callable[..., Any]:
         """The recurrence in any association, then the sum over states."""

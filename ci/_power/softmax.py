@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from trivet import Tensor, reals, sizes
 from trivet.ci._power.inputs import Random, draw, usual
 from trivet.ci._power.numbers import (
     Arguments,
@@ -20,31 +21,28 @@ from trivet.ci._power.numbers import (
 )
 from trivet.ci._power.workload import Output, Promise, Workload
 
-_ROWS, _TILE, _SHORT = 4, 128, 8
+_ROWS, _TILE = 4, 128
 _LOG2_E = f32(np.log2(np.e))
 
 
 class Softmax(Workload):
-    """exp(x - max) over its sum: x and out (cases, 4, n).
-
-    Its plan adds short rows, where a bound for any order of n terms is narrow, and large ones,
-    whose exponentials overflow.
-    """
+    """exp(x - max) over its sum: x and out (cases, 4, n)."""
 
     uses_functions = True
-    plan = ("short", "large")
 
     def __init__(self, n: int, cases: int, batches: int) -> None:
         self.name, self.n, self.cases, self.batches = f"softmax n={n}", n, cases, batches
         self.promise = Promise(depth=tree_depth(n))
+        self.dims = {"R": sizes(1, _ROWS), "N": sizes(2, n)}
 
     def inputs(self, rng: Random, cases: int, kind: str) -> Arguments:
         """Rows of a kind; wide ones are 30 times normal: more would leave a single weight."""
-        count = _SHORT if kind == "short" else self.n
-        x = draw(rng, (cases, _ROWS, count), usual(kind, *self.plan, "wide"))
-        if kind == "wide":
-            x = x * f32(30)
-        return {"x": x + f32(100) if kind == "large" else x}
+        x = draw(rng, (cases, _ROWS, self.n), usual(kind, "wide"))
+        return {"x": x * f32(30) if kind == "wide" else x}
+
+    def domains(self, dtype: str) -> dict[str, Tensor]:
+        """Rows whose exponentials overflow, and others."""
+        return {"x": Tensor("R N", dtypes=(dtype,), domain=reals(-1e4, 1e4))}
 
     def oracle(self) -> Callable[..., Any]:
         """softmax(x)."""

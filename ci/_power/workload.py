@@ -1,13 +1,14 @@
 """What a workload is: its oracle, the promise it makes, right kernels and wrong ones."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from trivet.ci._power.inputs import KINDS, Random
+from trivet import Tensor
+from trivet.ci._power.inputs import Random
 from trivet.ci._power.numbers import Arguments, Array
 from trivet.oracles._evaluate import Value, evaluate
 from trivet.oracles._precision import Precision
@@ -39,18 +40,17 @@ class Workload(ABC):
     """One formula. Outputs have the cases along their first axis.
 
     cases: how many a batch has; batches: how many batches of each kind are judged for false
-    alarms; plan: kinds of input added to the usual ones because each shows some fault.
-    narrow_plan: those it adds for bfloat16 results. uses_functions: torch's result depends on
-    its exp or tanh. gradients: outputs are those.
+    alarms. dims: the sizes that a contract of it would declare; unbatched: arguments that all
+    cases share. uses_functions: torch's result depends on its exp or tanh. gradients: outputs
+    are those.
     """
 
     name: str
     cases: int
     batches: int
     promise: Promise
-    kinds: tuple[str, ...] = KINDS
-    plan: tuple[str, ...] = ()
-    narrow_plan: tuple[str, ...] = ()
+    dims: Mapping[str, Any]
+    unbatched: tuple[str, ...] = ()
     dtype: Any = np.float32
     uses_functions: bool = False
     gradients: bool = False
@@ -58,6 +58,10 @@ class Workload(ABC):
     @abstractmethod
     def inputs(self, rng: Random, cases: int, kind: str) -> Arguments:
         """float32 arguments of `cases` cases."""
+
+    @abstractmethod
+    def domains(self, dtype: str) -> dict[str, Tensor]:
+        """The arguments that a contract would declare: one case, at one dtype."""
 
     @abstractmethod
     def oracle(self) -> Callable[..., Any]:
