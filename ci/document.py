@@ -11,6 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from trivet.ci.errors import CannotJudgeError
+
 VERSION = 1
 # Verdicts of mutants that a gate noticed, and the largest share of the real ones to be waived.
 NOTICED = ("killed", "timeout", "crash")
@@ -132,6 +134,20 @@ def to_json(document: Document) -> str:
     '{\\n "margin": "inf"\\n}'
     """
     return json.dumps(_plain(document), indent=1, allow_nan=False)
+
+
+def require_writable(*reports: Path) -> None:
+    """Raise CannotJudgeError for the first report that cannot be written: before the work."""
+    for path in reports:
+        try:
+            if path.is_dir():
+                raise IsADirectoryError("it is a folder")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+        except OSError as error:
+            reason = error.strerror or error
+            raise CannotJudgeError(f"the report {path} cannot be written: {reason}") from error
 
 
 def write_text(path: Path, text: str) -> None:

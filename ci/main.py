@@ -15,7 +15,10 @@ from trivet import __version__
 from trivet.ci.errors import CannotJudgeError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trivet.ci.document import Document
+    from trivet.ci.gate import Settings
 
 CANNOT_JUDGE = 2
 WIDEST_TABLE = 400
@@ -100,7 +103,7 @@ def gate(
     html: Html = None,
 ) -> None:
     """Judge every law of the named contracts."""
-    _require(html)
+    _require(json, junit, html)
     from trivet.ci.gate import Settings, run_gates
     from trivet.ci.progress import Progress
     from trivet.ci.report import print_gates
@@ -133,11 +136,9 @@ def audit(
     html: Html = None,
 ) -> None:
     """Prove that the gates can turn red: by every past bug, and by small ones planted now."""
-    _require(html)
-    from trivet.ci.audit import collect_with_faults, run_audit, run_faults
-    from trivet.ci.existing import ExistingTests
+    _require(json, junit, html)
+    from trivet.ci.audit import run_faults
     from trivet.ci.gate import Settings
-    from trivet.ci.mutants import Part
     from trivet.ci.progress import Progress
     from trivet.ci.report import print_audit, print_faults
 
@@ -146,13 +147,25 @@ def audit(
         document, unproved = run_faults(names or (), settings, Progress())
         print_faults(document, unproved, _console())
     else:
-        part = Part(sample, _shard(shard))
-        suite = None if tests is None else ExistingTests(tests, settings.processes, Progress())
-        document, unproved = run_audit(names or (), settings, Progress(), part)
-        if suite is not None:
-            suite.judge(document, collect_with_faults(names or ()))
+        document, unproved = _audit_mutants(names or (), settings, sample, shard, tests)
         print_audit(document, unproved, _console())
     _finish(document, json, junit, html)
+
+
+def _audit_mutants(
+    names: "Sequence[str]", settings: "Settings", sample: int | None, shard: str, tests: str | None
+) -> "tuple[Document, set[str]]":
+    from trivet.ci.audit import collect_with_faults, run_audit
+    from trivet.ci.existing import ExistingTests
+    from trivet.ci.mutants import Part
+    from trivet.ci.progress import Progress
+
+    part = Part(sample, _shard(shard))
+    suite = None if tests is None else ExistingTests(tests, settings.processes, Progress())
+    document, unproved = run_audit(names, settings, Progress(), part)
+    if suite is not None:
+        suite.judge(document, collect_with_faults(names))
+    return document, unproved
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -205,13 +218,15 @@ def run(
     raise typer.Exit(run_command(command, on=on.value))
 
 
-def _require(html: Path | None = None) -> None:
+def _require(json: Path | None = None, junit: Path | None = None, html: Path | None = None) -> None:
+    from trivet.ci.document import require_writable
     from trivet.simulator._requirements import require
 
     if html is not None:
         from trivet.ci.html import require_jinja
 
         require_jinja()
+    require_writable(*filter(None, (json, junit, html)))
     require()
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from trivet.ci.comparison import print_comparison
 from trivet.ci.document import Document
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def print_audit(document: Document, unproved: Iterable[str], console: Console) -
         if mutant["verdict"] == "survived":
             _print_plain(console, f"\nsurvived: {mutant['id']} of {mutant['contract']}")
             _print_plain(console, mutant["diff"])
+    print_comparison(document, console)
     print_controls(document["controls"], console)
     unjudged = Counter(m["detail"] for m in mutants if m["verdict"] == "not_judged")
     for reason, count in unjudged.most_common():

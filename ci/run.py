@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trivet.simulator.session import Session
 
 _HOOK = Path(__file__).resolve().parent / "_hook"
-_REPORT = "TRIVET_RUN_REPORT"
+REPORT = "TRIVET_RUN_REPORT"
 _COUNT_WIDTH = 16
 _for_the_process = ExitStack()
 
@@ -47,14 +47,14 @@ def run_command(command: list[str], on: str = "simulator") -> int:
         return _conclude(status, on, Path(folder))
 
 
-def install() -> None:
+def install(poison: str = "nan") -> None:
     """Route every later launch of this process to the simulator; called at its first launch."""
     from trivet.simulator.executors import Simulator
     from trivet.simulator.host import HostWatch
     from trivet.simulator.launch import route
 
-    session = Simulator().session(HostWatch())
-    handler = _Reporting(session, Path(os.environ[_REPORT]))
+    session = Simulator(poison=poison).session(HostWatch())
+    handler = _Reporting(session, Path(os.environ[REPORT]))
     _for_the_process.enter_context(route(handler))
 
 
@@ -139,7 +139,7 @@ def _environment(on: str, folder: str) -> dict[str, str]:
     elif on == "simulator":
         entries = [str(_HOOK), *filter(None, [environment.get("PYTHONPATH", "")])]
         environment["PYTHONPATH"] = os.pathsep.join(entries)
-        environment[_REPORT] = folder
+        environment[REPORT] = folder
     else:
         raise ValueError(f"--on {on}: expected simulator, interpreter or gpu")
     return environment

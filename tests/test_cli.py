@@ -193,3 +193,14 @@ def test_list_shows_every_contract() -> None:
 
 def test_help_names_the_exit_status() -> None:
     assert "Exit status: 0 green, 1 red, 2 could not judge." in trivet("--help").stdout
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_judging(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "folder", Path("/proc/report.json")):
+        done = trivet("gate", "routing.tau_sort", "--json", str(path))
+
+        assert done.returncode == 2
+        assert done.stdout == ""
+        [line] = done.stderr.splitlines()
+        assert line.startswith(f"trivet: the report {path} cannot be written: ")
