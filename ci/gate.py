@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from trivet.properties._laws import StandardLaw
 
 
+# A call is ended from within long before; only what hangs outside of Python is silent for longer.
+_LONGEST_SILENCE = 900.0
+_SECONDS_BETWEEN_SIGNS = 60.0
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What a run of the gates was asked for."""
@@ -87,7 +92,14 @@ def run_gates(names: Sequence[str], settings: Settings, progress: Progress) -> D
     found = collect(names)
     units = units_of(found)
     judged: dict[int, list[Document]] = {}
-    events = run_jobs(Judge(names, settings, found), units, settings.processes, start_method())
+    events = run_jobs(
+        Judge(names, settings, found),
+        units,
+        settings.processes,
+        start_method(),
+        quiet=_LONGEST_SILENCE,
+        slow=_SECONDS_BETWEEN_SIGNS,
+    )
     try:
         with progress.of(len(units)):
             for number, entries in _judged(events, units, settings, progress):
@@ -111,6 +123,9 @@ def _judged(
         unit = units[event.job]
         if event.kind == "note":
             progress.note(unit.label, event.value)
+        if event.kind == "slow":
+            progress.slow(unit.label, event.value)
+        if not event.ends:
             continue
         gates = event.value if event.kind == "done" else missing(unit, settings, event.value)
         yield event.job, gates

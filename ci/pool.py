@@ -21,14 +21,20 @@ Work = Callable[[Any, Note], Any]
 class Event:
     """What a worker said about job number ``job``.
 
-    ``kind`` is "note" (progress), "done" (``value`` is the result), "failed" (``value`` is the
-    text of the exception), "lost" (``value`` says how the worker ended) or "late" (it was ended
-    because its time was up or its memory too large).
+    ``kind`` is "note" (progress), "slow" (it is still at work after ``value`` seconds), "done"
+    (``value`` is the result), "failed" (``value`` is the text of the exception), "lost"
+    (``value`` says how the worker ended) or "late" (it was ended because its time was up or its
+    memory too large).
     """
 
     kind: str
     job: int
     value: Any
+
+    @property
+    def ends(self) -> bool:
+        """Whether nothing more comes of the job."""
+        return self.kind not in ("note", "slow")
 
 
 def start_method() -> str:
@@ -49,17 +55,24 @@ def run_jobs(
     method: str,
     *,
     limit: float | None = None,
+    quiet: float | None = None,
+    slow: float | None = None,
     jobs_each: int | None = None,
 ) -> Iterator[Event]:
     """Yield events as they come until every job is done, failed, lost or late.
 
-    ``work(job, note)`` runs in a worker, for at most ``limit`` seconds and, with that limit,
-    within MOST_MEMORY bytes of its own; a worker is replaced after ``jobs_each`` jobs. Leaving
-    the iterator early ends the workers.
+    ``work(job, note)`` runs in a worker, for at most ``limit`` seconds, at most ``quiet`` seconds
+    without a note and, with either, within MOST_MEMORY bytes of its own; every ``slow`` seconds
+    of a job are told. A worker is replaced after ``jobs_each`` jobs. Leaving the iterator early
+    ends the workers.
     """
     context = multiprocessing.get_context(method)
     waiting = deque(enumerate(jobs))
-    hands = [_Hand(context, work, limit) for _ in range(min(workers, len(jobs)))]
+
+    def hired() -> _Hand:
+        return _Hand(context, work, limit, quiet, slow)
+
+    hands = [hired() for _ in range(min(workers, len(jobs)))]
     try:
         for hand in hands:
             hand.give(*waiting.popleft())
@@ -67,12 +80,13 @@ def run_jobs(
             for hand in _ready(busy):
                 event = hand.listen()
                 ended = event.kind in ("lost", "late")
-                if ended or (hand.taken == jobs_each and event.kind != "note" and waiting):
+                if ended or (hand.taken == jobs_each and event.ends and waiting):
                     hand.stop()
-                    hands[hands.index(hand)] = hand = _Hand(context, work, limit)
-                if event.kind != "note" and waiting:
+                    hands[hands.index(hand)] = hand = hired()
+                if event.ends and waiting:
                     hand.give(*waiting.popleft())
                 yield event
+            yield from [sign for hand in busy if (sign := hand.slow()) is not None]
     finally:
         for hand in hands:
             hand.stop()
@@ -81,17 +95,28 @@ def run_jobs(
 def _ready(busy: list["_Hand"]) -> list["_Hand"]:
     """Wait for workers that speak, end or, looked at every second, use more than they may."""
     sources = [item for hand in busy for item in (hand.connection, hand.process.sentinel)]
-    found = set(wait(sources, timeout=1.0 if any(hand.limit for hand in busy) else None))
+    found = set(wait(sources, timeout=1.0 if any(hand.watched for hand in busy) else None))
     return [h for h in busy if {h.connection, h.process.sentinel} & found or h.excess]
 
 
 class _Hand:
     """One worker process and the job it holds."""
 
-    def __init__(self, context: BaseContext, work: Work, limit: float | None) -> None:
+    def __init__(
+        self,
+        context: BaseContext,
+        work: Work,
+        limit: float | None,
+        quiet: float | None,
+        slow: float | None,
+    ) -> None:
         self.connection, theirs = context.Pipe()
-        self.limit = limit
-        self.deadline = float("inf")
+        self.watched = any(each is not None for each in (limit, quiet, slow))
+        self._limit = float("inf") if limit is None else limit
+        self._quiet = float("inf") if quiet is None else quiet
+        self._slow = float("inf") if slow is None else slow
+        self._bounded = limit is not None or quiet is not None
+        self._given = self._heard = self._told = 0.0
         self.taken = 0
         self.job: int | None = None
         self.process: Any = context.Process(  # type: ignore[attr-defined]
@@ -103,7 +128,7 @@ class _Hand:
     def give(self, number: int, job: Any) -> None:
         self.job = number
         self.taken += 1
-        self.deadline = float("inf") if self.limit is None else time.monotonic() + self.limit
+        self._given = self._heard = self._told = time.monotonic()
         try:
             self.connection.send((number, job))
         except OSError:
@@ -112,12 +137,23 @@ class _Hand:
     @property
     def excess(self) -> str:
         """What the worker has used too much of, in words; empty where nothing."""
-        if self.limit is None:
+        if not self._bounded:
             return ""
-        if time.monotonic() > self.deadline:
-            return f"no verdict within {self.limit:g} s"
+        now = time.monotonic()
+        if now > self._given + self._limit:
+            return f"no verdict within {self._limit:g} s"
+        if now > self._heard + self._quiet:
+            return f"no word within {self._quiet:g} s"
         own = _memory(self.process.pid)
         return f"the worker took {own / 2**30:.1f} GiB" if own > MOST_MEMORY else ""
+
+    def slow(self) -> Event | None:
+        """Return that the job is still at work, once for every so many seconds."""
+        now = time.monotonic()
+        if self.job is None or now < self._told + self._slow:
+            return None
+        self._told = now
+        return Event("slow", self.job, round(now - self._given))
 
     def listen(self) -> Event:
         assert self.job is not None
@@ -131,6 +167,7 @@ class _Hand:
                 kind, value = "lost", self._ending()
         except (EOFError, OSError):
             kind, value = "lost", self._ending()
+        self._heard = time.monotonic()
         if kind != "note":
             self.job = None
         return Event(kind, job, value)

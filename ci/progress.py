@@ -60,6 +60,11 @@ class Progress:
             self._shown = now
             self._bar.update(self._task, description=f"{label} {text}", refresh=True)
 
+    def slow(self, label: str, seconds: float) -> None:
+        """Give a sign of life of a unit that takes long; the bar of a terminal shows it anyway."""
+        if self._bar is None:
+            print(f"still at {label} after {seconds:.0f} s", file=sys.stderr, flush=True)
+
     def done(self, label: str, entries: Sequence[Document]) -> None:
         """Count one unit as finished, with its verdicts."""
         counts = Counter(entry["verdict"] for entry in entries)

@@ -78,7 +78,9 @@ class Session:
         self.judges.judge_builds(self.dtype, self.name)
         if not self.judges.runs:
             return
-        self.generator.learn(self.judges.executor_for(0))
+        failed = self.generator.learn(self.judges.executor_for(0))
+        if failed is not None:
+            self.judges.close_endless(failed)
         if self.judges.on_shared_runs:
             self._judge_shared_cases()
             self._certify()

@@ -18,7 +18,7 @@ from trivet.properties._probes import (
 from trivet.properties._profiles import Profile
 from trivet.properties._strategy import strategy
 from trivet.properties._ties import tie_cases
-from trivet.simulator.executors import Executor
+from trivet.simulator.executors import Executor, Run
 
 _LARGEST_BLOCK = 4096
 _MOST_BLOCKS = 6
@@ -39,15 +39,18 @@ class Generator:
         self.profile = profile
         self.blocks: tuple[int, ...] = ()
 
-    def learn(self, executor: Executor) -> None:
+    def learn(self, executor: Executor) -> Run | None:
         """Launch three sizes and read the block sizes off the launches' constexprs.
 
         Sizes learned while generating would change what Hypothesis draws; so they are frozen.
+        Returns a run that did not come to its end, if there is one.
         """
         found: set[int] = set()
+        failed: Run | None = None
         for case in pilot_cases(self.contract, self.dtype):
             run = observe(self.contract, build(self.contract, case, self.dtype), executor).run
             if run.failed is not None:
+                failed = run
                 break
             values = [value for launch in run.launches for value in launch.constexprs.values()]
             found |= {v for v in values if type(v) is int and 2 <= v <= _LARGEST_BLOCK}
@@ -56,6 +59,7 @@ class Generator:
         self.blocks = tuple(
             blocks if len(blocks) <= _MOST_BLOCKS else blocks[:half] + blocks[-half:]
         )
+        return failed
 
     def planned(self) -> Iterator[Case]:
         """Yield the cases of the covering design."""

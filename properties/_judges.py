@@ -23,7 +23,8 @@ from trivet.properties._verdict import (
     NotPromisedError,
     Violation,
 )
-from trivet.simulator.executors import Executor, executor_named
+from trivet.simulator.executors import Executor, Run, executor_named
+from trivet.simulator.limits import limits_of_calls
 
 # A few seconds of work: generated sizes need a tenth of it, an endless loop never ends.
 _FUEL = 1_000_000
@@ -97,7 +98,13 @@ class Judges:
             return self._plain_executor
         logic = self.gates.get("logic_matches")
         shadow = logic is not None and bool(logic.reds or not logic.closed)
-        return executor_named("simulator", shadow=shadow, configuration=example, fuel=_FUEL)
+        return executor_named(
+            "simulator",
+            shadow=shadow,
+            configuration=example,
+            fuel=_FUEL,
+            limits=limits_of_calls(),
+        )
 
     @cached_property
     def _plain_executor(self) -> Executor:
@@ -230,6 +237,14 @@ class Judges:
         else:
             launches = observation.launches if observation is not None else 0
             gate.add(tally, launches=launches, normal=bool(notes.get("normal", True)))
+
+    def close_endless(self, run: Run) -> None:
+        """Close every gate where a call did not end in time: further ones would not either."""
+        if run.failed is None or run.failed.kind not in ("fuel", "time", "memory"):
+            return
+        for gate in self.gates.values():
+            if not gate.closed:
+                gate.not_judged = run.failed.text
 
     def judge_production(self, dtype: str, seed: int, profile: Profile) -> None:
         """Judge the laws that look at production sizes, on few programs of each launch."""

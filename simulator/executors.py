@@ -14,6 +14,15 @@ from trivet.simulator.faults import Fault
 from trivet.simulator.guarded import guarded_storages
 from trivet.simulator.host import HostWatch
 from trivet.simulator.launch import route
+from trivet.simulator.limits import (
+    UNLIMITED,
+    Limits,
+    TimeIsUp,
+    is_out_of_memory,
+    late,
+    limited,
+    too_large,
+)
 from trivet.simulator.machine import Settings
 from trivet.simulator.session import ARITHMETICS, KernelFailure, Session, broken_watch
 from trivet.simulator.traffic import Traffic
@@ -113,6 +122,7 @@ class Simulator:
     launch, its corners among them, on memory that is taken page by page: arguments may be far
     larger than there is (``virtual_tensor``). Such a launch is cut short when its fuel is spent,
     and no host operation may fill gigabytes. ``meter`` counts the memory traffic of each launch.
+    ``limits`` bound the time and memory of a call.
     """
 
     arithmetic: str = "native"
@@ -129,6 +139,7 @@ class Simulator:
     ones: bool = False
     programs: int | None = None
     meter: bool = False
+    limits: Limits = UNLIMITED
 
     name = "simulator"
 
@@ -158,7 +169,7 @@ class Simulator:
         for name in unwritten:
             if isinstance(args.get(name), torch.Tensor):
                 watch.mark_unwritten(args[name], f"the argument {name}")  # type: ignore[arg-type]
-        outputs, error = _call(kernel, args, session, watch)
+        outputs, error = _call(kernel, args, session, watch, self.limits)
         if watch.broken is not None:
             session.fatal = session.fatal or broken_watch(watch.broken)
         if session.fatal is not None and not isinstance(error, KernelFailure):
@@ -237,12 +248,20 @@ def normalised(value: object) -> tuple[object, ...]:
 
 
 def _call(
-    kernel: Callable[..., object], args: Mapping[str, object], session: Session, watch: HostWatch
+    kernel: Callable[..., object],
+    args: Mapping[str, object],
+    session: Session,
+    watch: HostWatch,
+    limits: Limits,
 ) -> tuple[tuple[object, ...], BaseException | None]:
     try:
-        with route(session), watch, addresses_noted(session.addressed):
+        with limited(limits), route(session), watch, addresses_noted(session.addressed):
             return normalised(kernel(**args)), None
+    except TimeIsUp as error:
+        return (), session.stopped(late(error, limits))
     except (Exception, SystemExit) as error:
+        if limits.memory is not None and is_out_of_memory(error):
+            return (), session.stopped(too_large(error, limits))
         return (), error
 
 

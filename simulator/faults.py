@@ -12,7 +12,7 @@ from trivet.simulator.ir import Frame
 if TYPE_CHECKING:
     from trivet.simulator.traffic import Traffic
 
-FATAL = frozenset({"fuel", "unsupported", "deadlock"})
+FATAL = frozenset({"fuel", "unsupported", "deadlock", "time", "memory"})
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,9 @@ class Fault:
     """One finding: the first lane in full, ``lanes`` of the same kind at the same line.
 
     Kinds: out_of_bounds, uninitialised, race_write_write, race_read_write, same_value_write,
-    read_only, assert, deadlock, fuel, unsupported. ``line`` is the user's line in the kernel as
-    ``file.py:17``; ``text`` is one sentence for people.
+    read_only, assert, deadlock, fuel, time, memory, unsupported. ``line`` is the user's line in
+    the kernel, in the host function for time and memory, as ``file.py:17``; ``text`` is one
+    sentence for people.
     """
 
     kind: str

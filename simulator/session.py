@@ -1,6 +1,7 @@
 """The launches of one run in the simulator: arguments to memory, machines, faults, the shadow."""
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -119,7 +120,8 @@ class Session:
             call = with_ones(call)
         try:
             lowered = lower(call.function, call.signature, call.constexprs, call.launch.options)
-            _check_devices(call)
+            with _plain_torch():
+                _check_devices(call)
         except UnsupportedKernelError as error:
             raise self._ended(_broken(call.launch, error)) from error
         except Exception as error:
@@ -129,7 +131,7 @@ class Session:
             self.metered.append(Traffic(call.launch.kernel))
         if min(call.launch.grid) > 0:
             try:
-                with self.watch.paused():
+                with self.watch.paused(), _plain_torch():
                     self._run(call, lowered)
             except TooLargeError as error:
                 raise self._ended(_broken(call.launch, error)) from error
@@ -310,6 +312,12 @@ class _ShadowMemory(_Memory):
 def _machine(lowered: Lowered, arithmetic: str) -> Machine:
     name, _, nudge = arithmetic.partition(" ")
     return Machine(lowered.module, Shadow(int(nudge)) if nudge else ARITHMETICS[name]())
+
+
+def _plain_torch() -> AbstractContextManager[None]:
+    """Let tensors answer for themselves where a device is stood in for."""
+    plain: AbstractContextManager[None] = torch._C.DisableTorchFunction()
+    return plain
 
 
 def _plain(value: Any) -> torch.Tensor:

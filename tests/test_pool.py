@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -67,3 +68,22 @@ def test_torch_with_several_threads_must_not_be_forked(monkeypatch: pytest.Monke
         fake = SimpleNamespace(get_num_threads=lambda threads=threads: threads)
         monkeypatch.setitem(sys.modules, "torch", fake)
         assert start_method() == method
+
+
+def silent(job: Any, note: Note) -> Any:
+    note("starts")
+    time.sleep(job)
+    return job
+
+
+def test_a_job_that_says_nothing_for_too_long_is_ended() -> None:
+    events = list(run_jobs(silent, [60, 0], 1, "fork", quiet=0.5))
+
+    assert outcomes(events) == {0: ("late", "no word within 0.5 s"), 1: ("done", 0)}
+
+
+def test_a_slow_job_gives_signs_of_life() -> None:
+    events = list(run_jobs(silent, [2.5], 1, "fork", slow=1.0))
+
+    assert [event.value for event in events if event.kind == "slow"] == [1, 2]
+    assert events[-1] == Event("done", 0, 2.5)
