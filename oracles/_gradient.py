@@ -120,7 +120,7 @@ def _batches(
         chosen = directions[start : start + batch]
         seeds = {name: np.zeros((len(chosen), *shape)) for name, shape in shapes.items()}
         for row, (name, index) in enumerate(chosen):
-            seeds[name][row].reshape(-1)[index] = 1.0
+            seeds[name].reshape(len(chosen), -1)[row, index] = 1.0
         yield len(chosen), seeds
 
 

@@ -138,11 +138,11 @@ def _differs(first: _Kept) -> bool:
     if first.data is None:
         return False
     if first.initialised is None or allocation.initialised is None:
-        return first.data.tobytes() != allocation.data.tobytes()
+        return bool(first.data.tobytes() != allocation.data.tobytes())
     if not np.array_equal(first.initialised, allocation.initialised):
         return True
     defined = first.initialised
-    return first.data[defined].tobytes() != allocation.data[defined].tobytes()
+    return bool(first.data[defined].tobytes() != allocation.data[defined].tobytes())
 
 
 def _kinds(report: Report) -> set[str]:

@@ -330,3 +330,14 @@ def test_integer_arguments_and_absent_cotangents():
 def test_an_operation_without_a_derivative_is_named():
     with pytest.raises(OracleError, match="prod"):
         gradient(lambda m, x: m.prod(x), {"x": np.ones(3)}, ["x"], [np.ones(())])
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3)])
+def test_gradients_of_numbers_and_arrays_alike(shape):
+    x, b = np.full((2, 3), 1.5), np.full(shape, 2.0)
+    cotangent = np.ones((2, 3))
+
+    (value,) = gradient(lambda m, x, b: x * b, {"x": x, "b": b}, ["b"], [cotangent])
+
+    assert value.value.shape == shape
+    assert (value.value == 9.0 / b.size).all()

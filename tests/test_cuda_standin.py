@@ -6,13 +6,22 @@ from typing import Any
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 from trivet.ci.run import run_command
 from trivet.simulator.cuda import cuda_on_cpu, plain_torch
+from trivet.simulator.executors import Simulator
 
 pytestmark = pytest.mark.skipif(
     torch.cuda.is_available(), reason="there is a device: nothing stands in for it"
 )
+
+
+@triton.jit
+def double(x, o, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(o + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
 
 
 def test_tensors_say_where_they_were_asked_for() -> None:
@@ -147,6 +156,19 @@ def test_everything_is_restored() -> None:
     assert after == before
     with pytest.raises((RuntimeError, AssertionError)):
         torch.zeros(1, device="cuda")
+
+
+def test_a_host_function_may_stand_in_for_a_device_itself() -> None:
+    def host(x: torch.Tensor) -> torch.Tensor:
+        with cuda_on_cpu():
+            moved = x.cuda()
+            o = torch.empty_like(moved)
+            double[(1,)](moved, o, 4, B=4)
+            return o
+
+    run = Simulator().run(host, {"x": torch.arange(4.0)})
+    assert run.error is None
+    assert run.outputs[0].tolist() == [0.0, 2.0, 4.0, 6.0]  # type: ignore[attr-defined]
 
 
 SUITE = """

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from liger_kernel.ops.cross_entropy import LigerCrossEntropyFunction
-from liger_kernel.ops.dyt import LigerDyTFunction
+from liger_kernel.ops.dyt import liger_dyt_bwd, liger_dyt_fwd
 from liger_kernel.ops.fused_add_rms_norm import LigerFusedAddRMSNormFunction
 from liger_kernel.ops.geglu import LigerGELUMulFunction
 from liger_kernel.ops.group_norm import LigerGroupNormFunction
@@ -24,6 +24,7 @@ from liger_kernel.ops.swiglu import LigerSiLUMulFunction
 from liger_kernel.ops.tvd import LigerTVDLossFunction
 
 from trivet import Contract, Precision, Tensor, integers, reals, sizes
+from trivet.simulator.cuda import cuda_on_cpu
 
 _EPS = float(torch.tensor(1e-6))
 _ROWS = {"M": sizes(1, 12), "N": sizes(1, 300)}
@@ -129,8 +130,22 @@ def _poly_norm_defined(m: Any, x: Any, weight: Any, bias: Any) -> Any:
     return terms[0] + terms[1] + terms[2] + bias
 
 
+class _DyT(torch.autograd.Function):
+    """The project's two passes, shown the device without which the second one does not run."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: torch.Tensor) -> Any:
+        ctx.save_for_backward(*arguments)
+        return liger_dyt_fwd(*arguments)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        with cuda_on_cpu():
+            return liger_dyt_bwd(gradients[0].contiguous(), *ctx.saved_tensors)
+
+
 def _dyt(x: torch.Tensor, alpha: torch.Tensor, gamma: torch.Tensor, beta: torch.Tensor) -> Any:
-    return LigerDyTFunction.apply(x, alpha, gamma, beta)
+    return _DyT.apply(x, alpha, gamma, beta)
 
 
 def _dyt_defined(m: Any, x: Any, alpha: Any, gamma: Any, beta: Any) -> Any:
