@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from typing import Any
@@ -68,10 +69,7 @@ def run_jobs(
     """
     context = multiprocessing.get_context(method)
     waiting = deque(enumerate(jobs))
-
-    def hired() -> _Hand:
-        return _Hand(context, work, limit, quiet, slow)
-
+    hired = partial(_Hand, context, work, limit, quiet, slow)
     hands = [hired() for _ in range(min(workers, len(jobs)))]
     try:
         for hand in hands:
