@@ -229,8 +229,8 @@ def test_variants_and_names() -> None:
     first = Simulator(shadow=True, configuration=2)
     assert first.variant(order="reverse") == Simulator(configuration=2, order="reverse")
     assert executor_named("simulator", poison="zero") == Simulator(poison="zero")
-    with pytest.raises(ValueError, match="expected simulator, interpreter or gpu"):
-        executor_named("compile")
+    with pytest.raises(ValueError, match="expected simulator, interpreter, compile or gpu"):
+        executor_named("tpu")
     with pytest.raises(ValueError, match="arithmetic 'exact'"):
         Simulator(arithmetic="exact")
 
