@@ -1,4 +1,4 @@
-"""The command line: `trivet gate`, `audit`, `run`, `list`, `show`, `replay`.
+"""The command line: `trivet gate`, `audit`, `bench`, `run`, `list`, `show`, `replay`.
 
 Exit status of every command: 0 green, 1 red, 2 could not judge.
 """
@@ -175,6 +175,37 @@ def _shard(text: str) -> tuple[int, int]:
     return int(number), int(count)
 
 
+@app.command()
+def bench(
+    names: Names = None,
+    static: Annotated[
+        bool, typer.Option("--static", help="Only what the compiler makes of every kernel.")
+    ] = False,
+    timed: Annotated[bool, typer.Option("--timed", help="Only times, on a GPU.")] = False,
+    against: Annotated[
+        str, typer.Option(metavar="REV", help="Compare with a git revision, not with the locks.")
+    ] = "",
+    update: Annotated[
+        bool, typer.Option("--update", help="Lock the static metrics as they are now.")
+    ] = False,
+    workers: Workers = None,
+    json: Json = None,
+    html: Html = None,
+) -> None:
+    """Say what got slower: by the compiled artifact, by memory traffic, and by time on a GPU."""
+    _require(json, html=html)
+    from trivet.ci.bench import Asked, run_bench
+    from trivet.ci.bench_report import print_bench
+    from trivet.ci.gate import Settings
+    from trivet.ci.progress import Progress
+
+    with_times = timed or (not static and not update and _sees_gpu())
+    asked = Asked(static or not timed, with_times, against, update)
+    document = run_bench(names or (), Settings(workers=workers), asked, Progress())
+    print_bench(document, _console())
+    _finish(document, json, None, html)
+
+
 @app.command("list")
 def list_contracts(names: Names = None) -> None:
     """List contracts: name, dtypes, laws, faults and where they stand."""
@@ -228,6 +259,12 @@ def _require(json: Path | None = None, junit: Path | None = None, html: Path | N
         require_jinja()
     require_writable(*filter(None, (json, junit, html)))
     require()
+
+
+def _sees_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def _console() -> Any:

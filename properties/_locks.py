@@ -105,13 +105,19 @@ def lock_path(name: str, source: str) -> Path:
     folder = _elsewhere.get()
     file, colon, variable = source.rpartition(":")
     if not colon:
-        shipped = Path(trivet.__file__).parent / "fixtures" / "perf"
-        return (folder or shipped) / f"{name}.lock.json"
+        shipped = (Path(trivet.__file__).parent / "fixtures" / "perf").resolve()
+        return (folder or _shown(shipped)) / f"{name}.lock.json"
     place = os.path.relpath(file) if file.endswith(".py") else file
     parts = Path(place).with_suffix("").parts if file.endswith(".py") else (place,)
     inside = [part for part in parts if part not in ("..", os.sep)]
     stem = ".".join([*inside, variable])
     return (folder or _folder()) / f"{stem}.lock.json"
+
+
+def _shown(folder: Path) -> Path:
+    """Return a folder as people name it: from here, where it is inside."""
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
 def _folder() -> Path:

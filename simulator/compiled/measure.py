@@ -111,6 +111,8 @@ class _Compiled:
     def _compile(self) -> dict[str, Any]:
         request = self.request
         nothing = {"metrics": {}, "lines": {}, "rounding": {}, "ttir": ""}
+        if request.function.is_gluon():
+            return {**nothing, "error": "it is a Gluon kernel; only Triton's are compiled here"}
         try:
             text = request.ttir()
         except Exception as error:

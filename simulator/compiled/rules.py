@@ -74,8 +74,8 @@ RULES = (
     Rule("shared_bytes", "SOFT", 1, "fewer blocks fit beside each other", 0.10),
     Rule("occupancy", "SOFT", -1, "fewer warps are there to hide latency"),
     Rule("bytes_in_flight", "SOFT", -1, "fewer bytes are under way at a time", 0.25, both=True),
-    Rule("instructions_per_kilobyte", "SOFT", 1, "more instructions for the same bytes", 0.05),
-    Rule("loop_instructions", "SOFT", 1, "each turn of the innermost loop is longer", 0.05, 2),
+    Rule("instructions_per_kilobyte", "SOFT", 1, "more instructions for the same bytes", 0.08),
+    Rule("loop_instructions", "SOFT", 1, "each turn of the innermost loop is longer", 0.08, 2),
     Rule("barriers", "SOFT", 1, "warps wait for each other more often"),
     Rule("loop_barriers", "SOFT", 1, "warps wait for each other in each turn of the loop"),
     Rule(
@@ -89,7 +89,6 @@ RULES = (
     Rule("shared_stores", "SOFT", 1, "more writes to shared memory", 0.10, 2),
     Rule("shared_load_bits", "SOFT", -1, "reads of shared memory are narrower", 0.10, both=True),
     Rule("shared_store_bits", "SOFT", -1, "writes to shared memory are narrower", 0.10, both=True),
-    Rule("operations_per_byte", "SOFT", -1, "less work for each byte moved", 0.01),
 )
 
 
@@ -97,8 +96,10 @@ def compare(was: Mapping[str, Value], now: Measurement) -> list[Change]:
     """Return every metric that is worse in ``now`` than the values ``was``, HARD ones first.
 
     A metric that one of them lacks is not compared. A kernel that no longer compiles is one HARD
-    change of ``compiles``.
+    change of ``compiles``; one that never did has no values.
     """
+    if now.error and not was:
+        return []
     if now.error:
         words = f"it no longer compiles: {now.error}"
         return [Change("compiles", 1, 0, "HARD", now.lines.get("kernel", ""), words)]
