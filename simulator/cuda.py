@@ -24,7 +24,6 @@ _MARK = "_trivet_on_the_host"
 _DEVICE = torch.Tensor.device.__get__
 _IS_CUDA = torch.Tensor.is_cuda.__get__  # type: ignore[attr-defined]
 _IS_CPU = torch.Tensor.is_cpu.__get__  # type: ignore[attr-defined]
-_PRODUCTS = {torch.mm, torch.bmm, torch.addmm, torch.baddbmm}
 _SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 
 Arguments = tuple[Any, ...]
@@ -118,8 +117,6 @@ class _Standin(TorchFunctionMode):
         wanted, args, kwargs = _without_cuda(args, kwargs or {})
         if wanted is None and not given:
             wanted = self._default
-        if kwargs.get("out_dtype") is not None and func in _PRODUCTS:
-            args, kwargs = _widened(args, kwargs)
         result = func(*args, **kwargs)
         if func == _SET_DATA:
             _mark(args[0], _is_on_host(args[1]))
@@ -156,13 +153,6 @@ def _without_cuda(args: Arguments, kwargs: Keywords) -> tuple[Any, Arguments, di
 
 def _on_cpu(value: Any) -> Any:
     return _CPU if isinstance(value, torch.device) and value.type == "cuda" else value
-
-
-def _widened(args: Arguments, kwargs: Keywords) -> tuple[Arguments, dict[str, Any]]:
-    """Return the arguments of a product whose result is wider: a CPU build multiplies alike."""
-    rest = dict(kwargs)
-    wide = rest.pop("out_dtype")
-    return tuple(arg.to(wide) if _is_tensor(arg) else arg for arg in args), rest
 
 
 def _to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:

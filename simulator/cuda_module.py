@@ -179,8 +179,34 @@ def patches(
     yield patch.object(torch, "set_default_device", set_default_device)
     yield patch.object(torch, "get_default_device", default_device)
     yield patch.object(torch, "compile", _uncompiled)
+    yield _wide_products()
     yield from _accelerator()
     yield from _autocast()
+
+
+@contextlib.contextmanager
+def _wide_products() -> Iterator[None]:
+    """Give the CPU the products whose result is wider than their factors, as a device has them."""
+    library = torch.library.Library("aten", "IMPL")
+    for name in ("mm", "bmm", "addmm", "baddbmm"):
+        product = getattr(torch, name)
+        library.impl(f"{name}.dtype", _widened(product), "CPU")
+        library.impl(f"{name}.dtype_out", _widened(product), "CPU")
+    try:
+        yield
+    finally:
+        library._destroy()
+
+
+def _widened(product: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Return ``product`` of arguments that end in the dtype of the result."""
+
+    def widened(*args: Any, out: torch.Tensor | None = None, **scales: Any) -> torch.Tensor:
+        *factors, dtype = args
+        found = product(*(factor.to(dtype) for factor in factors), **scales)
+        return found if out is None else out.copy_(found)
+
+    return widened
 
 
 def _uncompiled(model: Any = None, **options: Any) -> Any:

@@ -89,7 +89,7 @@ def lower(
     read = {k: v for k, v in (options or {}).items() if k in _READ_OPTIONS and v is not None}
     values = {_path(fn, k): compiled(_plain(v)) for k, v in constexprs.items()}
     memory = _memory_of(fn)
-    quick = (repr(signature), _constants_key(values, memory), repr(read))
+    quick = (repr(signature), _constants_key(values, memory), repr(read), *_settings())
     found = memory.lowered.get(quick)
     if found is None:
         found = memory.lowered[quick] = _lower_once(fn, memory, signature, values, read, quick)
@@ -109,6 +109,12 @@ def content_of(fn: Any) -> str:
 
 def _plain(value: Any) -> Any:
     return value.value if isinstance(value, triton.language.constexpr) else value
+
+
+def _settings() -> tuple[object, ...]:
+    """What the frontend reads of its surroundings: whether it fuses, how dots of float32 round."""
+    precision = getattr(triton.knobs.language, "fp32_default", None)
+    return os.environ.get("TRITON_DEFAULT_FP_FUSION"), precision
 
 
 def _path(fn: Any, key: Path_) -> tuple[int, ...]:
@@ -195,7 +201,7 @@ def _lower_once(
     read: Mapping[str, object],
     quick: tuple[object, ...],
 ) -> Lowered:
-    key = _digest(memory.source, *quick, os.environ.get("TRITON_DEFAULT_FP_FUSION"))
+    key = _digest(memory.source, *quick)
     known = _known.get(key)
     if known is not None:
         return known

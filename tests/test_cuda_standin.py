@@ -52,6 +52,10 @@ def test_products_widen_as_only_a_device_does() -> None:
         torch.addmm(bias.cuda(), on_device, other, out_dtype=torch.float32, out=total)
         assert torch.equal(total, torch.addmm(bias.float(), a.float(), b.float()))
         assert total.is_cuda
+        torch.addmm(total, on_device, other, out_dtype=torch.float32, out=total, beta=2)
+    assert torch.equal(total, 2 * torch.addmm(bias.float(), a.float(), b.float()) + wide)
+    with pytest.raises(NotImplementedError):
+        torch.mm(a, b, out_dtype=torch.float32)
 
 
 def test_what_would_be_compiled_for_a_device_runs_as_it_is() -> None:

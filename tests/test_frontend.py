@@ -8,6 +8,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import triton
+import triton.language as tl
 
 from trivet.simulator import frontend
 from trivet.simulator.frontend import lower
@@ -181,3 +183,19 @@ def test_triton_imported_under_the_variable(tmp_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert done.stdout.split() == ["4", "InterpretedFunction"], done.stderr
+
+
+@triton.jit
+def product(x, y):
+    i, j = tl.arange(0, 16)[:, None], tl.arange(0, 16)[None, :]
+    tile = tl.load(x + i * 16 + j)
+    tl.store(y + i * 16 + j, tl.dot(tile, tile))
+
+
+def test_what_triton_is_told_of_dots_is_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    signature = {"x": "*fp32", "y": "*fp32"}
+    assert "tf32" in lower(product, signature, {}).text
+    monkeypatch.setenv("TRITON_F32_DEFAULT", "ieee")
+    assert "tf32" not in lower(product, signature, {}).text
+    monkeypatch.delenv("TRITON_F32_DEFAULT")
+    assert "tf32" in lower(product, signature, {}).text
