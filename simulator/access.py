@@ -16,6 +16,7 @@ from trivet.simulator.ir import Type
 from trivet.simulator.memory import View
 from trivet.simulator.runs import Where, run_of
 from trivet.simulator.values import INTEGERS, Mover, Pointer, Value
+from trivet.simulator.wrapped import settled
 
 if TYPE_CHECKING:
     from trivet.simulator.traffic import Kind
@@ -203,6 +204,7 @@ def _load_one(
     mask = chunk.narrow(mask, offsets, access.rank)
     if chunk.launch.meter is not None:
         chunk.launch.meter.note("read", access, chunk, view, offsets, mask)
+    offsets = settled(access, chunk, view, offsets, mask)
     value = _load_run(access, chunk, number, view, offsets, mask)
     if value is None:
         places, mask = checked(access, chunk, view, offsets, mask)
@@ -273,9 +275,8 @@ def _watch_read(
 ) -> None:
     launch = chunk.launch
     lanes = np.broadcast_shapes(places.shape, mask.shape) if mask is not None else places.shape
-    count = int(np.count_nonzero(np.broadcast_to(mask, lanes))) if mask is not None else places.size
-    spread = chunk.count if lanes[0] == 1 else 1
-    launch.report.elements += count * spread
+    count = places.size if mask is None else _lanes_in(mask, lanes)
+    launch.report.elements += count * (chunk.count if lanes[0] == 1 else 1)
     if not view.extent:
         return
     initialised = view.argument.allocation.initialised
@@ -346,6 +347,7 @@ def checked_lanes(
     mask = chunk.narrow(mask, offsets, access.rank)
     if launch.meter is not None:
         launch.meter.note(kind, access, chunk, view, offsets, mask)
+    offsets = settled(access, chunk, view, offsets, mask)
     places, mask = checked(access, chunk, view, offsets, mask)
     if not view.extent:
         return None

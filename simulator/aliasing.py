@@ -77,12 +77,9 @@ def _follow(
         for result, operand in zip(results, operands, strict=False):
             edges.setdefault((into or function.name, result), set()).add((function.name, operand))
 
-    by_label = {block.label: block for block in function.blocks}
     for operation in walk(function.blocks):
-        for label, names in operation.successors:
-            # A region within an operation (a mapped function) has labels of its own, no pointers.
-            if label in by_label:
-                link(by_label[label].arguments, names)
+        for arguments, names in branches(operation, function):
+            link(arguments, names)
         if operation.name == "tt.call":
             callee = module.functions[operation.words[0]]
             link(callee.arguments, operation.operands, callee.name)
@@ -91,11 +88,22 @@ def _follow(
                 for result, operand in zip(operation.results, returned, strict=False):
                     key = (function.name, result)
                     edges.setdefault(key, set()).add((callee.name, operand))
-        for results, operands in _flows(operation):
+        for results, operands in flows(operation):
             link(results, operands)
 
 
-def _flows(operation: Operation) -> list[tuple[list[str], list[str]]]:
+def branches(operation: Operation, function: Function) -> list[tuple[list[str], list[str]]]:
+    """Pairs of the arguments of blocks and what ``operation`` hands to them."""
+    by_label = {block.label: block for block in function.blocks}
+    # A region within an operation (a mapped function) has labels of its own, no pointers.
+    return [
+        (by_label[label].arguments, names)
+        for label, names in operation.successors
+        if label in by_label
+    ]
+
+
+def flows(operation: Operation) -> list[tuple[list[str], list[str]]]:
     """Pairs of result names and the operand names they may come from, position by position."""
     results, operands = operation.results, operation.operands
     regions = operation.regions

@@ -27,7 +27,8 @@ class Launch:
     ``written`` numbers the views whose storage the kernel writes; ``fuel`` is the work that is
     left, in about microseconds; ``addresses`` is there for kernels that make pointers of integers,
     ``printed`` counts the lines they wrote. ``meter`` counts the traffic where it is wanted,
-    ``scheduler`` is there where programs may wait for each other.
+    ``scheduler`` is there where programs may wait for each other, ``watching`` tells that integers
+    on their way to an address may wrap.
     """
 
     grid: tuple[int, int, int]
@@ -43,6 +44,7 @@ class Launch:
     meter: Meter | None = None
     printed: int = 0
     scheduler: Scheduler | None = None
+    watching: bool = False
 
 
 class Chunk:

@@ -15,6 +15,7 @@ from trivet.simulator.ir import Block, Function, Module, Operation, Type, walk
 from trivet.simulator.lifting import Lifting
 from trivet.simulator.operations.registry import EFFECTS, PURE, Handler, Unsupported
 from trivet.simulator.values import Mover, Value, mover
+from trivet.simulator.wide import watched
 
 Step = Callable[[Chunk], None]
 
@@ -95,11 +96,15 @@ class Routine:
 class Compiler:
     """Compiles the functions of one module for one arithmetic.
 
-    ``sites`` numbers the memory operations, ``largest_tile`` is in elements.
+    ``sites`` numbers the memory operations, ``largest_tile`` is in elements; ``watched`` are
+    integer operations, by their identity, whose results tell where they wrapped.
     """
 
-    def __init__(self, module: Module, arithmetic: Arithmetic) -> None:
+    def __init__(
+        self, module: Module, arithmetic: Arithmetic, watched: frozenset[int] = frozenset()
+    ) -> None:
         self.module = module
+        self._watched = watched
         self.arithmetic = arithmetic
         self.sites: list[Operation] = []
         self.routines: dict[str, Routine] = {}
@@ -213,6 +218,8 @@ class Compiler:
 
     def _handler(self, operation: Operation) -> tuple[Handler, bool]:
         try:
+            if id(operation) in self._watched:
+                return watched(PURE[operation.name](operation, self), operation), False
             if operation.name in PURE:
                 return PURE[operation.name](operation, self), False
             if operation.name in EFFECTS:

@@ -19,10 +19,10 @@ FATAL = frozenset({"fuel", "unsupported", "deadlock", "time", "memory"})
 class Fault:
     """One finding: the first lane in full, ``lanes`` of the same kind at the same line.
 
-    Kinds: out_of_bounds, uninitialised, race_write_write, race_read_write, same_value_write,
-    read_only, assert, deadlock, fuel, time, memory, unsupported. ``line`` is the user's line in
-    the kernel, in the host function for time and memory, as ``file.py:17``; ``text`` is one
-    sentence for people.
+    Kinds: out_of_bounds, int_wrap, uninitialised, race_write_write, race_read_write,
+    same_value_write, read_only, assert, deadlock, fuel, time, memory, unsupported. ``line`` is the
+    user's line in the kernel, in the host function for time and memory, as ``file.py:17``;
+    ``text`` is one sentence for people.
     """
 
     kind: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from trivet.simulator.addresses import Addresses, nowhere, takes_addresses
 from trivet.simulator.aliasing import reached_arguments, written_arguments
 from trivet.simulator.arithmetic import Arithmetic
 from trivet.simulator.chunk import Chunk, Launch
-from trivet.simulator.compiler import Compiler, program_coordinates
+from trivet.simulator.compiler import Compiler, Routine, program_coordinates
 from trivet.simulator.deadlocks import deadlock_fault
 from trivet.simulator.faults import Report, Trap
 from trivet.simulator.ir import Module, Operation, Type, walk
@@ -26,6 +26,7 @@ from trivet.simulator.sanitizer import Sanitizer
 from trivet.simulator.scheduler import Deadlock, Scheduler, waiting_operations
 from trivet.simulator.traffic import Meter
 from trivet.simulator.values import INTEGERS, Descriptor, Pointer, Value
+from trivet.simulator.wraps import Wraps
 
 _CHUNK_ELEMENTS = 1 << 17
 _MOST_PROGRAMS = 1 << 14
@@ -75,6 +76,14 @@ class Machine:
         self._waits = _waits(module, self._compiler, self._written)
         self._synchronises = self._waits or _synchronises(module, self._compiler)
         self._takes_addresses = takes_addresses(module)
+        self._wraps = Wraps(module, self._written)
+
+    @cached_property
+    def _watching(self) -> Routine:
+        """The routine that tells where integers on their way to an address wrap."""
+        watched = self._wraps.operations
+        compiler = Compiler(self._module, self._arithmetic, watched)
+        return compiler.routine(self._module.entry.name)
 
     def launch(
         self,
@@ -97,6 +106,7 @@ class Machine:
         if self._takes_addresses:
             views += [*map(View, reachable), nowhere()]
         launch = self._open(grid, views, arguments, settings)
+        launch.watching = settings.sanitize and self._wraps.possible(grid, arguments)
         with np.errstate(all="ignore"):
             values = self._argument_values(kinds, arguments)
             try:
@@ -128,6 +138,7 @@ class Machine:
 
         sanitizer = Sanitizer(self._module.entry.name, self._sites, largest, coordinates, report)
         sanitizer.ordered = ordering.covered if ordering else None
+        sanitizer.line_of = self._compiler.line
         shared = frozenset(
             number
             for number, view in enumerate(views)
@@ -177,7 +188,8 @@ class Machine:
             self._run_chunk(launch, values, programs)
 
     def _run_chunk(self, launch: Launch, values: list[Value], programs: np.ndarray) -> None:
-        call(self._routine, Chunk(launch, programs), values)
+        routine = self._watching if launch.watching else self._routine
+        call(routine, Chunk(launch, programs), values)
         launch.report.programs += len(programs)
         if launch.meter is not None:
             launch.meter.end_chunk(len(programs), last=False)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trivet.simulator.faults import Fault, Report, Site
+from trivet.simulator.ir import Operation
 from trivet.simulator.memory import Allocation, View, sparse_zeros
 from trivet.simulator.runs import Where, pick
 
@@ -123,6 +124,7 @@ class Sanitizer:
             np.int32 if programs * self._sites < 2**31 - 1 else np.int64
         )
         self.ordered: Ordered | None = None
+        self.line_of: Callable[[Operation], Site] | None = None
 
     def key_base(self, programs: np.ndarray) -> np.ndarray:
         """First key of each program; add the number of the site."""
@@ -239,6 +241,38 @@ class Sanitizer:
         second = (other_number, self._site_of[other_site]()) if other else None
         self._report.faults.append(
             self._fault(kind, name, index, number, self._site_of[site](), second, lanes)
+        )
+
+    def report_wrap(
+        self, view: View, places: tuple[int, int], key: int, origin: Operation, lanes: int
+    ) -> None:
+        """Add a place (as it is, as it was meant) that wrapped in the operation ``origin``."""
+        number, site = divmod(key - 1, self._sites)
+        identity = ("int_wrap", site, origin.location, view.argument.name)
+        known = self._found.get(identity)
+        if known is not None:
+            self._add_lanes(known, lanes)
+            return
+        self._found[identity] = len(self._report.faults)
+        place = self._site_of[site]()
+        made = place if self.line_of is None else self.line_of(origin)
+        index, program = view.describe(places[0]), self._program_of(number)
+        self._report.faults.append(
+            Fault(
+                kind="int_wrap",
+                kernel=self._kernel,
+                argument=view.argument.name,
+                index=index,
+                program=program,
+                other_program=None,
+                line=made.line,
+                other_line=place.line,
+                source=made.source,
+                text=f"program {program} of {self._kernel} accesses {index} at {place.phrase} "
+                f"where element {places[1]} is meant: the integers at {made.phrase} wrap in 32 "
+                "bits",
+                lanes=lanes,
+            )
         )
 
     def report_assertion(self, message: str, key: int, lanes: int) -> None:

@@ -207,7 +207,9 @@ def test_atomic_loads_and_stores_hand_data_over():
     assert given["out"].tolist() == [0, 0, 10, 20]
 
 
-@pytest.mark.parametrize(("wide", "found"), [(0, ["out_of_bounds"] * 2), (1, [])])
+@pytest.mark.parametrize(
+    ("wide", "found"), [(0, ["int_wrap"] * 2 + ["out_of_bounds"] * 2), (1, [])]
+)
 def test_offsets_that_overflow_show_at_production_size(wide, found):
     """16 GiB of zeros, of which one program touches a few pages."""
     rows, columns = 2**17 + 1, 2**15
@@ -217,6 +219,54 @@ def test_offsets_that_overflow_show_at_production_size(wide, found):
     report = run(faulty.last_column, rows, given, sizes, programs=(2**16, rows - 1))
     assert report.programs == 2
     assert kinds(report) == found
+
+
+def test_an_offset_that_wraps_to_a_place_inside_is_found_at_its_product():
+    given = {"x": zeros(4096), "stride": 2**30}
+    (fault,) = run(faulty.wraps_inside, 8, given, {"BLOCK": 16}, programs=(4,)).faults
+    assert (fault.kind, fault.program, fault.lanes) == ("int_wrap", (4, 0, 0), 16)
+    assert fault.line == line_of("start = row * stride", "wraps_inside")
+    assert fault.other_line == line_of("tl.store", "wraps_inside")
+    assert fault.text == (
+        "program (4, 0, 0) of wraps_inside accesses element [0] of x (4096,) at "
+        f"{fault.other_line} where element 4294967296 is meant: the integers at {fault.line} "
+        "wrap in 32 bits"
+    )
+
+
+def test_a_loaded_index_that_wraps_is_found():
+    index = np.array([1, 4, 2], np.int32)
+    given = {"index": index, "x": zeros(64), "out": zeros(3), "stride": 2**30}
+    report = run(faulty.wraps_in_gather, 3, given, programs=(1,))
+    assert kinds(report) == ["int_wrap"]
+    given["stride"] = 8
+    assert kinds(run(faulty.wraps_in_gather, 3, given)) == []
+
+
+def test_a_loop_that_wraps_is_found():
+    given = {"x": zeros(64), "steps": 5, "stride": 2**30}
+    faults = run(faulty.wraps_in_a_loop, 1, given).faults
+    assert {fault.line for fault in faults if fault.kind == "int_wrap"} == {
+        line_of("place += stride", "wraps_in_a_loop")
+    }
+    assert kinds(run(faulty.wraps_in_a_loop, 1, {**given, "stride": 8})) == []
+
+
+@pytest.mark.parametrize(
+    ("kernel", "given", "sizes"),
+    [
+        ("wraps_where_masked", {"x": zeros(64), "n": 64, "stride": 2**28}, {"BLOCK": 16}),
+        ("wraps_and_comes_back", {"x": zeros(4), "large": 2**30}, {}),
+        ("hashes", {"x": zeros(64), "seed": 77}, {"BLOCK": 16}),
+        (
+            "hash_table",
+            {"keys": np.arange(4).astype(np.int32) + 2**20, "table": np.zeros(16, np.int32)},
+            {"BLOCK": 16},
+        ),
+    ],
+)
+def test_integers_that_wrap_on_purpose_are_no_concern(kernel, given, sizes):
+    assert kinds(run(getattr(faulty, kernel), 4, given, sizes)) in ([], ["same_value_write"])
 
 
 def test_read_only_argument_is_kept():

@@ -11,6 +11,7 @@ from trivet.properties._observe import Observation
 from trivet.properties._verdict import InapplicableError, Violation
 from trivet.simulator.faults import Fault
 
+OUTSIDE = ("int_wrap", "out_of_bounds")
 RACES = ("race_write_write", "race_read_write", "same_value_write")
 
 
@@ -36,8 +37,11 @@ def of_fault(fault: Fault) -> Violation:
 
 @standard("observes", needs=("memory",))
 def stays_in_bounds(observation: Observation, dtype: str) -> Tally:
-    """No program loads or stores outside the view of an argument it was given."""
-    return _none_of(observation, ["out_of_bounds"])
+    """No program loads or stores outside the view of an argument it was given.
+
+    Nor anywhere inside it where 32 bits did not hold the place that was meant.
+    """
+    return _none_of(observation, OUTSIDE)
 
 
 @standard("observes", needs=("memory",))

@@ -1,7 +1,7 @@
 """The law about sizes too large for memory: judged on few programs and on virtual tensors."""
 
 from trivet.properties._laws import Tally, standard
-from trivet.properties._laws._memory import of_fault
+from trivet.properties._laws._memory import OUTSIDE, of_fault
 from trivet.properties._observe import Observation
 from trivet.properties._verdict import NotJudgedError, Violation
 from trivet.simulator.executors import Run
@@ -12,11 +12,11 @@ from trivet.simulator.faults import Fault
 def offsets_fit(observation: Observation, dtype: str) -> Tally:
     """At production sizes no chosen program reaches outside an argument it was given.
 
-    An offset that wraps in 32 bits becomes negative: the programs just past 2^31 elements are
-    among those chosen, so that it shows as out of bounds, also where later ones land inside.
+    The programs just past 2^31 elements are among those chosen: an offset that wraps in 32 bits
+    shows at the line where it wraps, be its place inside or outside.
     """
     run = observation.run
-    found = [fault for fault in run.faults if fault.kind == "out_of_bounds"]
+    found = [fault for fault in run.faults if fault.kind in OUTSIDE]
     if not found:
         return Tally(run.elements)
     unsure = {fault.kernel for fault in run.faults if _reads_places(run, fault)}

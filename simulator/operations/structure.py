@@ -228,7 +228,8 @@ def build_pointer_offset(operation: Operation, compiler: Compiler) -> Handler:
 
     def add(chunk: Chunk, pointer: Pointer, offset: np.ndarray) -> Pointer:
         before = pointer.offsets
-        if before.size == 1 and before.ndim == offset.ndim and not before.flat[0]:
+        starts = type(before) is np.ndarray and before.size == 1 and not before.flat[0]
+        if starts and before.ndim == offset.ndim:
             offsets = chunk.widened(offset)
         else:
             offsets = np.add(before, offset, dtype=np.int64)

@@ -197,3 +197,51 @@ def both_written(x, out, BLOCK: tl.constexpr):
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(x + place, 0.0)
     tl.store(out + place, 1.0)
+
+
+@triton.jit
+def wraps_inside(x, stride, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    start = row * stride
+    tl.store(x + start + tl.arange(0, BLOCK), 1.0)
+
+
+@triton.jit
+def wraps_in_gather(index, x, out, stride):
+    row = tl.load(index + tl.program_id(0))
+    tl.store(out + tl.program_id(0), tl.load(x + row * stride))
+
+
+@triton.jit
+def wraps_where_masked(x, n, stride, BLOCK: tl.constexpr):
+    row = tl.arange(0, BLOCK)
+    tl.store(x + row * stride, 1.0, mask=row * stride.to(tl.int64) < n)
+
+
+@triton.jit
+def wraps_in_a_loop(x, steps, stride):
+    place = 0
+    for _ in range(steps):
+        tl.store(x + place, 1.0)
+        place += stride
+
+
+@triton.jit
+def wraps_and_comes_back(x, large):
+    tl.store(x + (tl.program_id(0) + large + large - large - large), 1.0)
+
+
+@triton.jit
+def hashes(x, seed, BLOCK: tl.constexpr):
+    lane = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mixed = (lane + seed) * 1664525 + 1013904223
+    mixed = (mixed ^ (mixed >> 15)) * 1540483477
+    chance = (mixed & 0xFFFF).to(tl.float32) / 65536
+    tl.store(x + lane, chance)
+
+
+@triton.jit
+def hash_table(keys, table, BLOCK: tl.constexpr):
+    key = tl.load(keys + tl.program_id(0))
+    place = ((key * 668265261) & 0x7FFFFFFF) % BLOCK
+    tl.atomic_add(table + place, 1)
