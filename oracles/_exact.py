@@ -39,6 +39,18 @@ def _nested(value: Any) -> Any:
     return exact(value) if isinstance(value, float) else value
 
 
+def carried(value: npt.NDArray[Any], error: Any) -> npt.NDArray[np.float64]:
+    """How far a float64 value with a bound may lie from the answer of a scalar oracle.
+
+    The bound charges every rounding with the unit of float32, so that the same roundings in float64
+    come to 2^-29 of it. Where it is zero the value is exact, or the correctly rounded float64 of
+    one; the scalar's answer is rounded to float64 once, too: together one spacing.
+    """
+    spacing = np.where(np.isfinite(value), np.spacing(np.abs(value)), 0.0)
+    known = np.where(np.isfinite(error), error, 0.0)
+    return np.asarray(spacing + 2.0**-29 * known)
+
+
 def exact_dot(left: Sequence[Any], right: Sequence[Any]) -> Any:
     """Sum of products, rounded once."""
     return mpmath.fdot(zip(left, right, strict=True))

@@ -1,31 +1,35 @@
 """Oracles vote: where two of them disagree, no verdict about the kernel is given."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
 
 from trivet.oracles._evaluate import Value
+from trivet.oracles._exact import carried
 from trivet.properties._observe import DiscardedError, Observation, reference_values
 from trivet.properties._verdict import NotJudgedError
 
 _SCALAR_ELEMENTS = 32
 # A scalar oracle in mpmath costs microseconds a term: every fifth example is enough of a vote.
 _SCALAR_EVERY = 5
-_CARRIED = 16
 
 
-def is_scalar(oracle: Callable[..., object]) -> bool:
-    """Return whether ``oracle`` answers for one output element: its first parameter is index."""
-    return next(iter(inspect.signature(oracle).parameters), "") == "index"
+def is_scalar(oracle: Callable[..., object], arguments: Collection[str]) -> bool:
+    """Return whether ``oracle`` answers for one output element.
+
+    Then its first parameter is index, and none of the ``arguments`` it may be called with is.
+    """
+    first = next(iter(inspect.signature(oracle).parameters), "")
+    return first == "index" and "index" not in arguments
 
 
 def oracles_agree(observation: Observation) -> None:
     """Raise NotJudgedError where a further oracle lies outside the sum of the bounds."""
     number = observation.notes.get("example", 0)
     for oracle in observation.contract.oracles[1:]:
-        if not is_scalar(oracle):
+        if not is_scalar(oracle, observation.inputs.arrays):
             _arrays_agree(observation, oracle)
         elif isinstance(number, int) and number % _SCALAR_EVERY == 0:
             _elements_agree(observation, oracle)
@@ -97,9 +101,7 @@ def _elements_agree(observation: Observation, oracle: Callable[..., object]) -> 
             if exact is None:
                 continue
             got, wanted = float(value.value[index]), float(exact)  # type: ignore[arg-type]
-            # float64 carries the array form: allow its own rounding beside the bound
-            carried = _CARRIED * np.spacing(abs(wanted)) if np.isfinite(wanted) else 0.0
-            if not _alike(got, wanted, error[index] + carried):
+            if not _alike(got, wanted, error[index] + carried(np.asarray(wanted), error[index])):
                 _disagree(name, index, got, wanted, oracle)
 
 
