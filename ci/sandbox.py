@@ -11,7 +11,7 @@ def enter(root: Path) -> None:
 
     Whatever it starts can be ended with it; what it writes below ``root`` goes with that folder.
     """
-    folder = tempfile.mkdtemp(dir=root)
+    folder = own_folder(root)
     os.chdir(folder)
     os.environ.update(HOME=folder, TMPDIR=folder, TRIVET_CACHE=os.path.join(folder, "cache"))
     if os.getpgid(0) != os.getpid():
@@ -21,3 +21,8 @@ def enter(root: Path) -> None:
     for stream in (1, 2):
         os.dup2(silent, stream)
     os.close(silent)
+
+
+def own_folder(root: Path) -> str:
+    """Return a new empty folder below ``root``."""
+    return tempfile.mkdtemp(dir=root)

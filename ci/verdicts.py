@@ -26,8 +26,23 @@ class Store:
         path = path or cache_folder("audit") / "verdicts.sqlite"
         path.parent.mkdir(parents=True, exist_ok=True)
         self._connection = sqlite3.connect(path, timeout=60, isolation_level=None)
+        for table in ("verdicts", "experience"):
+            self._connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {table} (key TEXT PRIMARY KEY, entry TEXT NOT NULL)"
+            )
+
+    def experience(self, contract: str) -> Any:
+        """Return what was learned of a contract's gates, None where nothing was."""
+        row = self._connection.execute(
+            "SELECT entry FROM experience WHERE key = ?", (contract,)
+        ).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def learn(self, contract: str, entry: Document) -> None:
+        """Keep what an audit learned of a contract's gates; only an order of work hangs on it."""
+        text = json.dumps(entry)
         self._connection.execute(
-            "CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, entry TEXT NOT NULL)"
+            "INSERT OR REPLACE INTO experience VALUES (?, ?)", (contract, text)
         )
 
     def get(self, key: str) -> Any:
