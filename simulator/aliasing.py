@@ -122,6 +122,9 @@ def flows(operation: Operation) -> list[tuple[list[str], list[str]]]:
             (after.arguments, forwarded),
             (results, forwarded),
         ]
+    if operation.name == "tt.addptr":
+        # An offset, and what was loaded to compute it, is no pointer.
+        operands = operands[:1]
     return [([result], [operand]) for result in results for operand in operands]
 
 
