@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 OTHER_PYTHONS := 3.12 3.13
 
-.PHONY: gate audit test lint night browser matrix race power clean
+.PHONY: gate audit test lint night report browser matrix race power clean
 
 $(READY): pyproject.toml ci/constraints.txt ci/constraints-pypi.txt ci/install.sh
 	ci/install.sh $(VENV)
@@ -19,7 +19,7 @@ audit: $(READY)     ## every past bug must turn its gate red
 	$(BIN)/trivet audit --faults-only
 
 test: $(READY)      ## unit tests, then the gates at 100 examples, then the faults
-	$(PYTEST) -q --durations=10
+	$(PYTEST) -q -rs --durations=10
 	$(BIN)/trivet gate --profile ci
 	$(BIN)/trivet audit --faults-only
 
@@ -33,12 +33,16 @@ night: $(READY)     ## what takes minutes: tests marked night, the gates at 1,00
 	$(PYTEST) -q -m night
 	$(BIN)/trivet gate --profile deep
 
-browser: $(READY)   ## writes the gates' report as one HTML page; opens it where there is a desktop
+report: $(READY)    ## writes the gates' report as one HTML page; opens it where there is a desktop
 	@$(BIN)/trivet gate --profile quick --html .trivet/gate.html; status=$$?; \
 	if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] && [ -f .trivet/gate.html ]; then \
 		$(BIN)/python -m webbrowser "file://$$PWD/.trivet/gate.html"; \
 	fi; \
 	echo "report: .trivet/gate.html"; exit $$status
+
+browser: $(READY)   ## the pages in a real browser, which Debian's packages bring where it is missing
+	ci/install_browser.sh
+	$(PYTEST) -q tests/test_pages.py
 
 matrix: $(READY)    ## the unit tests on the other Pythons that this machine has
 	@found=; for version in $(OTHER_PYTHONS); do \

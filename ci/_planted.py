@@ -17,6 +17,8 @@ from types import CodeType
 from typing import Any
 
 PYTHONS = ("python", "python3")
+# One failure is enough; nothing is written; that trivet is there already is no fault of the tests.
+_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 
 
 def plant(path: str, text: str, loaded: Callable[[], None]) -> MetaPathFinder:
@@ -91,7 +93,7 @@ def run_suite(command: Sequence[str], home: Path, finder: MetaPathFinder | None)
         import pytest
 
         plugins = [] if finder is None else [First(finder)]
-        return int(pytest.main([*rest, "-x", "-q", "-p", "no:cacheprovider"], plugins=plugins))
+        return int(pytest.main([*rest, *_OPTIONS], plugins=plugins))
     try:
         if rest[0] == "-m":
             sys.argv = rest[1:]

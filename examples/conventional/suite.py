@@ -22,7 +22,8 @@ def kernel_of(name):
     if importlib.util.find_spec(f"trivet.impl.{family}") is not None:
         [found] = find([f"{family}.{kernel}"])
     else:
-        [found] = [each for each in find([str(HERE.parent)]) if each.name == name]
+        files = [str(file) for file in HERE.parent.glob("test_*.py")]
+        [found] = [each for each in find(files) if each.name == name]
     return found.contract.kernel
 
 
