@@ -98,6 +98,7 @@ def entry_of(bench: Bench, found: "Found", against: "Files | None" = None) -> Do
     from trivet.ci.timing.paired import WrongResultError
     from trivet.ci.timing.subjects import subject
     from trivet.properties._sizes import DomainError
+    from trivet.properties._verdict import NotJudgedError
 
     red = gate_of(found)
     if red:
@@ -107,7 +108,7 @@ def entry_of(bench: Bench, found: "Found", against: "Files | None" = None) -> Do
         return _compared(bench, found, timed, against)
     except WrongResultError as error:
         return _entry(found, bench, "red", str(error))
-    except (DomainError, RuntimeError, ValueError, TypeError) as error:
+    except (DomainError, NotJudgedError, RuntimeError, ValueError, TypeError) as error:
         return _entry(found, bench, "not_judged", f"{type(error).__name__}: {error}")
 
 

@@ -346,13 +346,21 @@ def production_dims(contract: "Contract") -> dict[str, int] | None:
 
     None where no dim states a production size.
     """
-    stated = {
+    stated = stated_dims(contract)
+    return filled_dims(contract, stated) if stated else None
+
+
+def stated_dims(contract: "Contract") -> dict[str, int]:
+    """The production sizes of the dims that state one."""
+    return {
         name: form.production
         for name, form in contract.forms.items()
         if isinstance(form, Sizes) and form.production is not None
     }
-    if not stated:
-        return None
+
+
+def filled_dims(contract: "Contract", stated: Mapping[str, int]) -> dict[str, int]:
+    """``stated`` sizes as they are, and of every other dim the largest that is generated."""
     values: dict[str, int] = {}
     for name in contract.forms:
         options = options_of(contract, name, values)

@@ -6,7 +6,7 @@ over, in memory that is mapped many times and owned once.
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,15 @@ from trivet.properties._cases import (
     scalar_value,
 )
 from trivet.properties._contract import Contract
-from trivet.properties._dims import numbers, obstacles, production_dims, settle_scalars, shape_of
+from trivet.properties._dims import (
+    filled_dims,
+    numbers,
+    obstacles,
+    production_dims,
+    settle_scalars,
+    shape_of,
+    stated_dims,
+)
 from trivet.properties._domain import Mapped
 from trivet.properties._dtypes import Dtype
 from trivet.properties._layouts import Geometry, geometry
@@ -91,6 +99,45 @@ def observe_production(
     return Observation(contract, inputs, given, given, run, executor, notes={"example": number})
 
 
+def scaled_case(contract: Contract, dtype: str, *, elements: int) -> Case:
+    """Return the case of everyday values at production sizes, halved until they can be drawn.
+
+    The largest of the dims that state a production size is halved until all arguments together have
+    no more than ``elements`` elements; without one the sizes are the largest generated. Raises
+    NotJudgedError where no such sizes are legal.
+    """
+    stated = stated_dims(contract)
+    recipes = {name: Recipe(_everyday(contract, name, dtype)) for name in contract.tensors()}
+    while True:
+        dims = filled_dims(contract, stated)
+        scalars = settle_scalars(contract, dims, {})
+        names = numbers(contract, dims, scalars)
+        shapes = [shape_of(tensor, 0, names) for tensor in contract.tensors().values()]
+        largest = max(stated, key=lambda name: stated[name], default="")
+        if sum(map(math.prod, shapes)) <= elements or stated.get(largest, 0) <= 1:
+            break
+        stated = {**stated, largest: stated[largest] // 2}
+    found = obstacles(contract, dims, scalars)
+    if found:
+        raise NotJudgedError(f"the sizes {dims} are no legal ones: {found[0].text}")
+    return Case(dims, recipes, scalars, label="production")
+
+
+def _everyday(contract: Contract, name: str, dtype: str) -> str:
+    storage = contract.storage_of(name, dtype)
+    return contract.tensors()[name].domain_at(storage).kinds(storage)[0]
+
+
+def drawn_inputs(contract: Contract, case: Case, dtype: str, *, seed: int) -> dict[str, Given]:
+    """Return the kernel's arguments for ``case``, every value drawn by ``seed``.
+
+    Raises DomainError where an argument's domain has no value for these sizes.
+    """
+    recipes = {name: replace(recipe, seed=seed) for name, recipe in case.recipes.items()}
+    seeded = replace(case, recipes=recipes)
+    return _build(contract, seeded, dtype, whole=True).tensors
+
+
 def _most_options(contract: Contract) -> int:
     counts = [len(arg.values) for arg in contract.args.values() if isinstance(arg, Choice)]
     counts += [len(tensor.shapes) for tensor in contract.tensors().values()]
@@ -120,12 +167,13 @@ def _recipe(contract: Contract, name: str, dtype: str, seed: int, number: int) -
     return Recipe(kinds[number % len(kinds)], seed, shape=number, layout=layout)
 
 
-def _build(contract: Contract, case: Case, dtype: str) -> Inputs:
+def _build(contract: Contract, case: Case, dtype: str, *, whole: bool = False) -> Inputs:
     names = numbers(contract, case.dims, case.scalars)
     given: dict[str, Given] = {}
     for name, arg in contract.args.items():
         if isinstance(arg, Tensor):
-            given[name] = _Argument(contract, case, dtype, name, arg, names).tensor()
+            argument = _Argument(contract, case, dtype, name, arg, names)
+            given[name] = argument.drawn_whole() if whole else argument.tensor()
         else:
             given[name] = scalar_value(arg, case.scalars[name])
     sizes = {name: size for name, size in case.dims.items() if takes(contract.kernel, name)}
@@ -163,7 +211,7 @@ class _Argument:
         if self.place.storage <= _DRAWN_ELEMENTS or (
             self._together and elements <= _TOGETHER_ELEMENTS
         ):
-            return self._drawn_whole()
+            return self.drawn_whole()
         kind: torch.dtype = getattr(torch, self.storage.name)
         if self.declared.role == "out":
             block = None
@@ -182,7 +230,8 @@ class _Argument:
         recipe = self.case.recipes[self.name]
         return drawn_values(self.name, self.declared, recipe, self.storage, shape, self.names)
 
-    def _drawn_whole(self) -> torch.Tensor:
+    def drawn_whole(self) -> torch.Tensor:
+        """Return the tensor with every value drawn."""
         flat = empty_storage(self.place.storage, self.storage)
         if self.declared.role != "out":
             write(flat, self._values(self.shape), self.place)

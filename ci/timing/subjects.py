@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,9 @@ import torch
 
 from trivet.ci.timing.device import Device
 from trivet.ci.timing.paired import Launch, Version, tensors
-from trivet.properties._cases import Case, Inputs, Recipe, build, dtypes_of, legal
-from trivet.properties._dims import closest, extent, production_dims, shape_of
+from trivet.properties._cases import dtypes_of
 from trivet.properties._floor import floor_bytes
+from trivet.properties._production import drawn_inputs, scaled_case
 from trivet.properties._sizes import Choice
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 # Elements of all arguments together: a few times the last cache of a large GPU, and drawn by NumPy
 # in a second.
-ELEMENTS = 1 << 22
+ELEMENTS = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -57,17 +56,17 @@ class Subject:
 def subject(found: "Found", device: Device, *, elements: int = ELEMENTS) -> Subject:
     """Prepare a contract for timing at its first dtype.
 
-    Sizes are the production ones, the largest halved until all arguments together have no more
-    than ``elements`` elements. Raises DomainError where no such sizes are legal.
+    Sizes are those of ``scaled_case`` for so many ``elements``. Raises NotJudgedError and
+    DomainError where the contract has none, and what the kernel raises.
     """
     contract = found.contract
     dtype = dtypes_of(contract)[0]
-    case = bench_case(contract, dtype, elements=elements)
+    case = scaled_case(contract, dtype, elements=elements)
     kernel = contract.kernel
 
     def inputs(seed: int) -> dict[str, Any]:
-        built = build(contract, _seeded(case, seed), dtype)
-        return {name: _moved(value, device.place) for name, value in _asked(built).items()}
+        given = _asked(contract, drawn_inputs(contract, case, dtype, seed=seed))
+        return {name: _moved(value, device.place) for name, value in given.items()}
 
     first = inputs(0)
     outputs = tensors(device.call(kernel, {name: _clone(value) for name, value in first.items()}))
@@ -77,44 +76,17 @@ def subject(found: "Found", device: Device, *, elements: int = ELEMENTS) -> Subj
     return Subject(found.name, dtype, case.dims, kernel, inputs, moved, repeatable, rivals)
 
 
-def bench_case(contract: "Contract", dtype: str, *, elements: int = ELEMENTS) -> Case:
-    """Return the case of everyday values at the largest sizes near production that fit."""
-    wishes = production_dims(contract) or {n: extent(contract, n)[1] for n in contract.forms}
-    recipes = {name: Recipe(kind=_everyday(contract, name, dtype)) for name in contract.tensors()}
-    while True:
-        case = legal(contract, Case(closest(contract, wishes), recipes, label="plan"))
-        largest = max(case.dims, key=lambda name: case.dims[name], default="")
-        if _elements(contract, case) <= elements or not largest or case.dims[largest] <= 1:
-            return case
-        wishes = {**case.dims, largest: case.dims[largest] // 2}
-
-
-def _everyday(contract: "Contract", name: str, dtype: str) -> str:
-    storage = contract.storage_of(name, dtype)
-    return contract.tensors()[name].domain_at(storage).kinds(storage)[0]
-
-
-def _elements(contract: "Contract", case: Case) -> int:
-    shapes = (shape_of(tensor, 0, case.dims) for tensor in contract.tensors().values())
-    return sum(math.prod(shape) for shape in shapes)
-
-
-def _seeded(case: Case, seed: int) -> Case:
-    recipes = {n: Recipe(kind=r.kind, seed=seed) for n, r in case.recipes.items()}
-    return Case(case.dims, recipes, case.scalars, label=case.label)
-
-
-def _asked(built: Inputs) -> dict[str, Any]:
+def _asked(contract: "Contract", given: Mapping[str, Any]) -> dict[str, Any]:
     """The kernel's arguments without the choices that it has defaults for, as users call it."""
-    parameters = inspect.signature(built.contract.kernel).parameters
+    parameters = inspect.signature(contract.kernel).parameters
     chosen = {
         name
-        for name, argument in built.contract.args.items()
+        for name, argument in contract.args.items()
         if isinstance(argument, Choice)
         and name in parameters
         and parameters[name].default is not inspect.Parameter.empty
     }
-    return {name: value for name, value in built.tensors.items() if name not in chosen}
+    return {name: value for name, value in given.items() if name not in chosen}
 
 
 def _moved(value: Any, device: str) -> Any:
@@ -135,5 +107,17 @@ def rivals_of(name: str) -> Iterator[tuple[str, Launch]]:
     eager = getattr(module, kernel, None)
     if eager is not None:
         yield "torch", eager
-        yield "torch.compile", torch.compile(eager)
+        yield "torch.compile", _compiled(eager)
     yield from getattr(module, "PUBLIC", {}).get(kernel, {}).items()
+
+
+def _compiled(eager: Launch) -> Launch:
+    """``eager`` under torch's compiler, which is loaded by the first call: it takes seconds."""
+    held: list[Launch] = []
+
+    def launch(**arguments: Any) -> Any:
+        if not held:
+            held.append(torch.compile(eager))
+        return held[0](**arguments)
+
+    return launch
