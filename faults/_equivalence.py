@@ -139,10 +139,9 @@ def unseen(warm: Warm, mutant: Mutant, operator: Operator) -> tuple[Kind, str] |
 def _twins(mutant: Mutant, operator: Operator) -> Iterator[Twin]:
     """Yield edits that together show whether what this mutant changes is ever seen."""
     text = Path(mutant.path).read_text()
-    if operator.lanes:
-        twin = poisoned(source_of(text, mutant.function, mutant.kind), mutant.edit)
-        if twin is not None:
-            yield "dead_lane", "nothing that masked-off lanes hold reaches an output", [twin]
+    twin = poisoned(source_of(text, mutant.function, mutant.kind), mutant.edit)
+    if mutant.kind == "kernel" and twin is not None:
+        yield "dead_lane", "nothing that masked-off lanes hold reaches an output", [twin]
     if operator.name in ("constant_changed", "load_other_changed"):
         whole = text[mutant.start : mutant.end].lstrip("-").isdigit()
         values = _WHOLE_STRANGERS if whole else _STRANGERS

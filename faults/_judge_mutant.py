@@ -52,7 +52,9 @@ class MutantVerdict:
     ``killer`` those inputs as a case; ``detail`` says why there is no kill; ``code`` is a digest of
     the IR that was launched, empty for a mutant of the host function; ``conventional`` says whether
     the conventional suite sees it, None where that was not tried; ``needs_device``: only a device
-    can judge it; ``seconds`` is the processor time of each phase.
+    can judge it; ``alike`` says of a survivor whether it returned the original's bits on every
+    input tried; ``seconds`` is the processor time of each phase; ``red`` are all laws that were
+    broken on the inputs that ended the search.
     """
 
     verdict: Verdict
@@ -65,7 +67,9 @@ class MutantVerdict:
     killer: str | None = None
     dtype: str | None = None
     phase: str | None = None
+    alike: bool | None = None
     seconds: "dict[str, float] | None" = None
+    red: tuple[str, ...] = ()
 
 
 def green_laws(found: Found, seed: int = 0, warm: Warm | None = None) -> tuple[Laws, list[str]]:
@@ -144,6 +148,7 @@ class Trial:
         self.verdict: MutantVerdict | None = None
         self.unclear: Finding | None = None
         self.compiles = False
+        self.changed = False
         self.unlike = False
         self.seconds: dict[str, float] = {}
 
@@ -176,14 +181,14 @@ class Trial:
         if found is not None:
             return found
         host = self.mutant.kind == "host" and not self.operator.beyond
-        if host and not self.unlike:
+        if host and not self.unlike and not self.changed:
             return MutantVerdict("equivalent", detail=SAME_WORK)
         if self.operator.elsewhere:
             detail = self.operator.elsewhere
             return MutantVerdict("not_judged", detail=detail, needs_device=True)
         if self.unclear is not None:
             return MutantVerdict("not_judged", detail=self.unclear.witness)
-        return MutantVerdict("survived")
+        return MutantVerdict("survived", alike=not self.changed)
 
     def _phases(self, phases: Sequence[Phase]) -> MutantVerdict | None:
         """Return the verdict of the first phase that has one."""
@@ -194,6 +199,7 @@ class Trial:
             extra = ("repeats",) if phase == "looks" and self.mutant.kind == "host" else ()
             with self._timed(phase):
                 for search in searches(self.subject.warm, contract, laws, phase, extra):
+                    self.changed = self.changed or search.changed
                     self.unlike = self.unlike or search.unlike
                     verdict = self._decided(search.finding(), search.dtype, phase)
                     if verdict is not None:
@@ -204,7 +210,13 @@ class Trial:
         if finding.kind == "killed":
             case = None if finding.killer is None else finding.killer.to_json()
             return MutantVerdict(
-                "killed", finding.law, finding.witness, killer=case, dtype=dtype, phase=phase
+                "killed",
+                finding.law,
+                finding.witness,
+                killer=case,
+                dtype=dtype,
+                phase=phase,
+                red=finding.red,
             )
         if finding.kind == "timeout":
             return MutantVerdict("timeout", detail=finding.witness, phase=phase)

@@ -39,12 +39,14 @@ class Finding:
 
     ``kind``: ``killed`` by ``law`` on what ``witness`` tells, of the inputs ``killer``; ``crash``,
     ``timeout``, ``invalid`` and ``not_judged`` say why in ``witness``; ``green``: none of that.
+    ``red`` are all laws that the search left broken when it ended.
     """
 
     kind: Literal["killed", "crash", "timeout", "invalid", "not_judged", "green"]
     law: str | None = None
     witness: str = ""
     killer: Case | None = None
+    red: tuple[str, ...] = ()
 
 
 def laws_in(phase: Phase, names: Sequence[str]) -> list[str]:
@@ -67,8 +69,9 @@ def _phase_of(name: str) -> Phase | None:
 class Search(Session):
     """One phase of the gates of one kernel and dtype, until one law of it is red.
 
-    An exception of the kernel does not end the search: a law may still tell more. ``unlike`` is
-    true once the kernel did anything else than the original on any case.
+    An exception of the kernel does not end the search: a law may still tell more. ``changed`` is
+    true once the kernel returned anything else than the original on any case, ``unlike`` once its
+    host function launched anything else.
     """
 
     warm: Warm | None = None
@@ -76,6 +79,7 @@ class Search(Session):
     refused: str = ""
     spent: str = ""
     unsupported: str = ""
+    changed: bool = False
     unlike: bool = False
 
     def __post_init__(self) -> None:
@@ -141,7 +145,8 @@ class Search(Session):
         if kept.reference is None:
             self.judges.read_reference(observation)
         self._note(observation)
-        self.unlike = self.unlike or not as_kept(observation, kept)
+        self.changed = self.changed or not same_results(kept, observation)
+        self.unlike = self.unlike or trace(observation.run.launches) != trace(kept.launches)
         return observation
 
     def _note(self, observation: Observation) -> None:
@@ -159,7 +164,8 @@ class Search(Session):
         """Return what the gates add up to."""
         for name, gate in self.gates.items():
             if gate.broken:
-                return Finding("killed", name, self._witness(gate), self._killer(gate))
+                red = tuple(law for law, each in self.gates.items() if each.broken)
+                return Finding("killed", name, self._witness(gate), self._killer(gate), red)
         if self.spent:
             return Finding("timeout", None, self.spent)
         if self.refused and not self.launched:
@@ -225,10 +231,10 @@ def searches(
         yield search
 
 
-def as_kept(observation: Observation, kept: Kept) -> bool:
-    """Whether a run launched and returned the very same as the original."""
+def same_results(kept: Kept, observation: Observation) -> bool:
+    """Whether a run returned, or raised, the very same as the original."""
     run = observation.run
-    if run.failed is not None or kept.failed or trace(run.launches) != trace(kept.launches):
+    if run.failed is not None or kept.failed:
         return False
     if run.error is not None or kept.error is not None:
         return type(run.error) is kept.error

@@ -134,21 +134,64 @@ def test_parts_share_the_mutants_out() -> None:
     assert Part(sample=4).of(ids) == ids[:4]  # type: ignore[arg-type]
 
 
-def test_a_waiver_has_a_reason_and_an_end(tmp_path: Path) -> None:
+WAIVER = '[[tool.trivet.waivers]]\nmutant = "a1"\nreason = "a wider loop"\n'
+ALWAYS = datetime.date(2999, 1, 1)
+
+
+def holds() -> None:
+    """A proof of nothing."""
+
+
+def fails() -> None:
+    raise AssertionError("1 is not 2")
+
+
+def test_a_waiver_has_a_reason_a_proof_and_an_end(tmp_path: Path) -> None:
     project = tmp_path / "pyproject.toml"
-    lines = '[[tool.trivet.waivers]]\nmutant = "a1"\nreason = "performance only"\n'
+    lines = WAIVER + 'proof = "performance only"\n'
     project.write_text(lines + "expires = 2999-01-01\n")
-    known = waivers(project)
-    assert known == {"a1": Waiver("a1", "performance only", datetime.date(2999, 1, 1))}
-    [entry] = waive([mutant("survived")], known)
-    assert (entry["verdict"], entry["detail"]) == ("waived", "performance only")
-    assert waive([mutant("killed")], known) == [mutant("killed")]
+    assert waivers(project) == {"a1": Waiver("a1", "a wider loop", "performance only", ALWAYS)}
 
     project.write_text(lines + "expires = 2001-01-01\n")
     assert waivers(project) == {}
     project.write_text(lines)
-    with pytest.raises(CannotJudgeError, match="needs mutant, reason and expires"):
+    with pytest.raises(CannotJudgeError, match="needs mutant, reason, proof and expires"):
         waivers(project)
+    project.write_text(WAIVER + 'proof = "trust me"\nexpires = 2999-01-01\n')
+    with pytest.raises(CannotJudgeError, match="expected module:function or 'performance only'"):
+        waivers(project)
+
+
+def test_waivers_may_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[tool.trivet]\nwaivers = "waivers.toml"\n')
+    with pytest.raises(CannotJudgeError, match=r"expected \[\[waivers\]\]"):
+        waivers(project)
+    text = WAIVER.replace("tool.trivet.", "") + 'proof = "a:b"\nexpires = 2999-01-01\n'
+    (tmp_path / "waivers.toml").write_text(text)
+
+    assert waivers(project)["a1"].proof == "a:b"
+
+
+@pytest.mark.parametrize(
+    ("proof", "alike", "verdict", "detail"),
+    [
+        ("performance only", True, "waived", "why"),
+        ("performance only", False, "survived", "it returned other results than the original"),
+        (f"{__name__}:holds", False, "waived", "why"),
+        (f"{__name__}:fails", True, "survived", "AssertionError: 1 is not 2"),
+        (f"{__name__}:nowhere", True, "survived", "AttributeError"),
+    ],
+)
+def test_a_waiver_holds_while_its_proof_does(
+    proof: str, alike: bool, verdict: str, detail: str
+) -> None:
+    known = {"a1": Waiver("a1", "why", proof, ALWAYS)}
+    [entry] = waive([mutant("survived", alike=alike)], known)
+
+    assert entry["verdict"] == verdict
+    assert detail in entry["detail"]
+    assert waive([mutant("killed")], known) == [mutant("killed")]
 
 
 def test_one_ir_counts_once() -> None:

@@ -27,9 +27,8 @@ class Operator:
 
     ``edits`` yields, for a node of one of the types ``nodes``, texts that take its place or whole
     edits. ``fires`` are statements before and after its first edit, ``silent`` statements that it
-    leaves alone. ``lanes``: the edit changes only what masked-off lanes hold. ``beyond``: it shows
-    only outside a contract's domain, or between calls. ``elsewhere`` says why only a device can
-    judge it.
+    leaves alone. ``beyond``: it shows only outside a contract's domain, or between calls.
+    ``elsewhere`` says why only a device can judge it.
     """
 
     name: str
@@ -40,7 +39,6 @@ class Operator:
     fires: tuple[str, str]
     silent: str
     edits: Edits
-    lanes: bool = False
     beyond: bool = False
     elsewhere: str = ""
 
@@ -59,7 +57,6 @@ def operator(
     fires: tuple[str, str],
     silent: str,
     places: tuple[str, ...] = KERNEL,
-    lanes: bool = False,
     beyond: bool = False,
     elsewhere: str = "",
 ) -> Callable[[Edits], Operator]:
@@ -70,7 +67,7 @@ def operator(
         group = edits.__module__.rpartition(".")[2]
         summary = (edits.__doc__ or "").strip()
         return Operator(
-            name, group, summary, nodes, places, fires, silent, edits, lanes, beyond, elsewhere
+            name, group, summary, nodes, places, fires, silent, edits, beyond, elsewhere
         )
 
     return register

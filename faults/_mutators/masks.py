@@ -74,7 +74,6 @@ def mask_inversion_dropped(node: ast.UnaryOp, source: Source) -> Iterator[str]:
     ast.Call,
     fires=("x = tl.load(p, mask=m, other=0.0)", "x = tl.load(p, mask=m)"),
     silent="x = tl.load(p, mask=m)",
-    lanes=True,
 )
 def load_other_dropped(node: ast.Call, source: Source) -> Iterator[str]:
     """Masked-off lanes are left undefined."""
@@ -86,7 +85,6 @@ def load_other_dropped(node: ast.Call, source: Source) -> Iterator[str]:
     ast.Call,
     fires=("x = tl.load(p, mask=m, other=0.0)", "x = tl.load(p, mask=m, other=1)"),
     silent="x = tl.load(p, mask=m)",
-    lanes=True,
 )
 def load_other_changed(node: ast.Call, source: Source) -> Iterator[Edit]:
     """Masked-off lanes hold one where they should hold zero, zero where anything else."""
@@ -97,10 +95,19 @@ def load_other_changed(node: ast.Call, source: Source) -> Iterator[Edit]:
 
 
 def poisoned(source: Source, edit: Edit) -> Edit | None:
-    """Return the edit that leaves undefined the masked-off lanes of the load ``edit`` stands in."""
+    """Return the edit that leaves undefined the masked-off lanes of the load ``edit`` stands in.
+
+    None where ``edit`` changes more than what those lanes hold.
+    """
     for node in source.nodes:
         if isinstance(node, ast.Call) and source.device_call(node) == "load":
-            start, end = source.span(node)
-            if start <= edit.start and edit.end <= end:
-                return source.replace(node, source.call(node, without=("other",)))
+            other = keyword(node, "other")
+            whole = source.replace(node, source.call(node, without=("other",)))
+            if other is not None and (edit == whole or _within(source, other, edit)):
+                return whole
     return None
+
+
+def _within(source: Source, node: ast.expr, edit: Edit) -> bool:
+    start, end = source.span(node)
+    return start <= edit.start and edit.end <= end
