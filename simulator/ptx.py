@@ -12,6 +12,7 @@ from typing import Any
 
 from trivet.oracles._precision import Precision
 from trivet.oracles._profile import Profile
+from trivet.simulator.ptx_depth import addition_depth
 
 # PTX types by the names that contracts use.
 TYPES = {
@@ -45,7 +46,8 @@ class Counts:
 
     matrix: (type of the inputs, type of the accumulator). approximate: (operation, type), with
     div.full apart from div. narrowing: (target type, rounding), counted in elements. arithmetic:
-    (operation, type), counted in elements. flushing: instructions with .ftz.
+    (operation, type), counted in elements. flushing: instructions with .ftz. depth: the additions
+    that a term of a sum passes through, at least.
     """
 
     matrix: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -53,6 +55,7 @@ class Counts:
     narrowing: Counter[tuple[str, str]] = field(default_factory=Counter)
     arithmetic: Counter[tuple[str, str]] = field(default_factory=Counter)
     flushing: int = 0
+    depth: int = 0
 
     def narrowed(self, target: str) -> int:
         """Elements converted to a type, by any rounding."""
@@ -109,7 +112,7 @@ class Finding:
 
 def parse(text: str) -> Counts:
     """Count the instructions of PTX `text` that round."""
-    counts = Counts()
+    counts = Counts(depth=addition_depth(text))
     for opcode in _opcodes(text):
         name, *parts = opcode.split(".")
         counts.flushing += "ftz" in parts
@@ -171,6 +174,7 @@ def audit(counts: Counts, plan: Plan) -> list[Finding]:
         *_functions(counts, plan),
         *_conversions(counts, plan),
         *_flushes(counts, plan),
+        *_depths(counts, plan),
     ]
 
 
@@ -235,3 +239,10 @@ def _flushes(counts: Counts, plan: Plan) -> Iterator[Finding]:
     if counts.flushing and not plan.profile.flush:
         reason = f"the profile {plan.profile.name} keeps subnormal results"
         yield Finding(".ftz", counts.flushing, reason)
+
+
+def _depths(counts: Counts, plan: Plan) -> Iterator[Finding]:
+    promised = plan.precision.depth
+    if promised is not None and counts.depth > promised:
+        reason = f"depth={promised} promises fewer; declare {counts.depth} or more, or no depth"
+        yield Finding(f"a chain of {counts.depth} additions", 1, reason)

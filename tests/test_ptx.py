@@ -10,6 +10,7 @@ import pytest
 from trivet import Precision
 from trivet.oracles._profile import profile_named
 from trivet.simulator.ptx import Plan, audit, parse
+from trivet.simulator.ptx_depth import addition_depth
 
 FLOAT, HALF, BRAIN = ("float32",), ("float16", "float32"), ("bfloat16", "float32")
 
@@ -124,6 +125,56 @@ $L__BB0_1:
     wgmma.fence.sync.aligned;
 }
 """
+
+
+@pytest.mark.parametrize(
+    ("name", "depth"),
+    [
+        # Elements of a thread by halves, five steps across 32 lanes, two across 4 warps.
+        ("sum 128", 0 + 5 + 2),
+        ("sum 1024", 3 + 5 + 2),
+        ("sum 4096", 5 + 5 + 2),
+        # One product after the other; a step of 8 (tf32) or 16 (bfloat16) products at a time.
+        ("dot ieee", 63),
+        ("dot tf32", 64 // 8),
+        ("dot bfloat16", 64 // 16),
+        ("dot tf32x3", 3 * 64 // 8),
+        ("functions", 0),
+        ("exp", 0),
+    ],
+)
+def test_additions_on_a_path_are_counted(compiled, name, depth):
+    assert parse(compiled[name]).depth == depth
+
+
+def test_a_promised_depth_must_hold(compiled):
+    assert not findings(compiled["sum 1024"], depth=10)
+    assert not findings(compiled["sum 1024"])
+    assert findings(compiled["sum 1024"], depth=9) == [
+        "a chain of 10 additions, once: depth=9 promises fewer; declare 10 or more, or no depth"
+    ]
+
+
+def test_a_loop_of_accumulations_and_shared_memory_are_never_counted_too_high():
+    exchanged = """
+        .loc 1 7 3
+        shfl.sync.bfly.b32 %r2, %r1, 16, 31, -1;
+        add.f32 %r3, %r1, %r2;
+        st.shared.b32 [%r9], %r3;
+        st.shared.b32 [%r9+4], %r8;
+        ld.shared.b32 %r4, [%r9];
+        shfl.sync.bfly.b32 %r5|%p1, %r4, 1, 31, -1;
+        add.f32 %r6, %r4, %r5;
+    """
+    assert addition_depth(exchanged) == 1, "what was exchanged may have been %r8"
+    assert addition_depth(exchanged.replace(", %r8", ", %r3")) == 2
+    assert addition_depth(exchanged.replace(", %r8", ", %r3") + "cp.async.wait_all;") == 1
+
+
+def test_formulas_and_polynomials_are_no_sums():
+    assert addition_depth(".loc 1 7 3\nadd.f32 %r3, %r1, %r2; add.f32 %r4, %r3, %r2;") == 0
+    horner = "\n".join(f"fma.rn.f32 %r{i + 1}, %r{i}, %r0, 0f3F800000;" for i in range(1, 9))
+    assert addition_depth(horner) == 0
 
 
 def test_packed_predicated_and_nested_instructions_are_counted():

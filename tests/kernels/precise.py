@@ -45,7 +45,14 @@ def _dot(kind, precision="ieee", out=tl.float32):
     return dot, (f"*{kind}", f"*{kind}", "*fp32"), {"PRECISION": precision, "TYPE": out}
 
 
+@triton.jit
+def total(a, b, c, BLOCK: tl.constexpr):
+    x = tl.load(a + tl.arange(0, BLOCK))
+    tl.store(c, tl.sum(tl.log(1.0 + tl.exp(x)), axis=0))
+
+
 SPECIALISATIONS = {
+    **{f"sum {block}": (total, FLOATS, {"BLOCK": block}) for block in (128, 1024, 4096)},
     **{
         f"dot {form}": _dot("fp32", form) for form in ("tf32", "ieee", "tf32x3", "bf16x3", "bf16x6")
     },
