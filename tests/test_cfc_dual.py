@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from tests.test_new_arithmetic import STORED, Dual, Number, runner
+from tests.test_new_arithmetic import runner
 
 from trivet.impl import cfc
 from trivet.impl.cfc.forward import _step_kernel, _step_per_branch_kernel
 from trivet.oracles import cfc as oracles
 from trivet.oracles._gradient import gradient
+from trivet.simulator.dual import STORED, Dual, DualArithmetic
 from trivet.simulator.executors import Simulator
 from trivet.simulator.machine import Machine, Settings
 from trivet.simulator.memory import Allocation, Argument
@@ -28,7 +29,7 @@ def cell():
 
 
 def lifted(name, value, tangent):
-    stored = Dual().store(Number(value, tangent), STORED)
+    stored = DualArithmetic().store(Dual(value, tangent), STORED)
     strides = tuple(stride // value.itemsize for stride in value.strides)
     return Argument(name, Allocation(stored.reshape(-1), "f32"), 0, value.shape, strides)
 
@@ -44,7 +45,7 @@ def tangent_of_the_kernel(kernel, point, direction, grid, sizes, table=None):
     parameters = [name for name in kernel.arg_names if name not in BLOCKS]
     signature = dict(zip(parameters, [*kinds.values(), *["i32"] * len(sizes)], strict=True))
     module = runner.lower(kernel, signature, BLOCKS).module
-    machine = Machine(module, Dual())
+    machine = Machine(module, DualArithmetic())
     report = machine.launch(grid, [*given.values(), *sizes], Settings(sanitize=False))
     assert [fault.text for fault in report.faults] == []
     return given["out"].allocation.data["tangent"].reshape(B, H)
