@@ -76,6 +76,13 @@ def round_tf32(value: np.ndarray) -> np.ndarray:
     return np.where(finite, rounded, bits).view(np.float32).reshape(value.shape)
 
 
+def truncate_tf32(value: np.ndarray) -> np.ndarray:
+    """Next TF32 towards zero, as float32: the lowest 13 bits are not looked at."""
+    bits = np.ascontiguousarray(value, np.float32).view(np.uint32)
+    result = (bits & np.uint32(0xFFFFE000)).view(np.float32).reshape(value.shape)
+    return np.where(np.isnan(value), value, result)
+
+
 def _saturating(element: str) -> Callable[[np.ndarray], np.ndarray]:
     kind, largest = NARROW[element]
 

@@ -23,15 +23,16 @@ class Arithmetic(ABC):
     """What the machine needs to know about floats.
 
     ``plain`` tells that values are ordinary arrays, which ``map`` hands through, ``bitwise`` that
-    the bits of floats in memory say all about them. ``sequential``
-    asks for reductions and scans with a user's combine function to run element by element, as
-    Triton's interpreter does, instead of by halves.
+    the bits of floats in memory say all about them. ``sequential`` asks for reductions and scans
+    with a user's combine function to run element by element, as Triton's interpreter does, instead
+    of by halves; ``fused`` for a sum of a product as one operation.
     """
 
     name: str
     plain = False
     bitwise = True
     sequential = False
+    fused = False
 
     @abstractmethod
     def map(self, function: Callable[..., Any], *values: Value) -> Value:
@@ -125,11 +126,20 @@ class Native(Arithmetic):
 
     float32 functions are computed in float64 and rounded once; sums fold by halves; scans of
     known operations run in order; dots add one product after the other, in ascending k, to the
-    accumulator. bfloat16 and float8 values are carried as rounded float32.
+    accumulator. bfloat16 and float8 values are carried as rounded float32. ``tf32`` says how dots
+    that may use TF32 narrow their inputs: ``round`` (nearest, ties away, as ``cvt.rna``) or
+    ``truncate`` (as tensor cores that are handed float32 bits). With ``fused`` a product that only
+    a sum uses is not rounded by itself, in dots neither.
     """
 
     name = "native"
     plain = True
+
+    def __init__(self, tf32: str = "round", fused: bool = False) -> None:
+        if tf32 not in _dots.TF32:
+            raise ValueError(f"tf32 {tf32!r}: expected one of {', '.join(_dots.TF32)}")
+        self._tf32 = tf32
+        self.fused = fused
 
     def map(self, function: Callable[..., Any], *values: Value) -> Value:
         """Arrays are their own values."""
@@ -219,8 +229,9 @@ class Native(Arithmetic):
 
     def dot(self, sources: tuple[str, str], element: str, precision: str) -> Function:
         """Ascending k, each product and each sum rounded, starting from the accumulator."""
-        narrow = _dots.input_rounding(sources, precision)
-        return lambda a, b, c: _dots.ascending(narrow(a), narrow(b), c)
+        narrow = _dots.input_rounding(sources, precision, self._tf32)
+        add = self.fma(element) if self.fused else None
+        return lambda a, b, c: _dots.ascending(narrow(a), narrow(b), c, add)
 
     def reduce(self, name: str, element: str) -> Function | None:
         """By halves."""

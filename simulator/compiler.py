@@ -10,6 +10,7 @@ import numpy as np
 
 from trivet.simulator.arithmetic import Arithmetic
 from trivet.simulator.chunk import Chunk
+from trivet.simulator.contraction import contracted
 from trivet.simulator.faults import Fault, Site, Trap, site
 from trivet.simulator.ir import Block, Function, Module, Operation, Type, walk
 from trivet.simulator.lifting import Lifting
@@ -152,6 +153,8 @@ class Compiler:
 
         Regions beside each other reuse names; a constant in one must survive the other.
         """
+        if self.arithmetic.fused:
+            blocks = [contracted(block) for block in blocks]
         if not self.arithmetic.bitwise:
             blocks = [self._lifting.block(block) for block in blocks]
         outer = self._slots

@@ -7,6 +7,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trivet.simulator._dots import TF32
 from trivet.simulator._torch import torch
 from trivet.simulator.addressed import addresses_noted
 from trivet.simulator.binding import Launch
@@ -122,7 +123,9 @@ class Simulator:
     launch, its corners among them, on memory that is taken page by page: arguments may be far
     larger than there is (``virtual_tensor``). Such a launch is cut short when its fuel is spent,
     and no host operation may fill gigabytes. ``meter`` counts the memory traffic of each launch.
-    ``limits`` bound the time and memory of a call.
+    ``tf32`` (round, truncate) says how dots that may use TF32 narrow their inputs, ``fused`` makes
+    a product and its sum one operation, as GPU compilers do by default. ``limits`` bound the time
+    and memory of a call.
     """
 
     arithmetic: str = "native"
@@ -139,6 +142,8 @@ class Simulator:
     ones: bool = False
     programs: int | None = None
     meter: bool = False
+    tf32: str = "round"
+    fused: bool = False
     limits: Limits = UNLIMITED
 
     name = "simulator"
@@ -146,6 +151,13 @@ class Simulator:
     def __post_init__(self) -> None:
         if self.arithmetic not in ARITHMETICS:
             raise ValueError(f"arithmetic {self.arithmetic!r}: expected one of {[*ARITHMETICS]}")
+        if self.tf32 not in TF32:
+            raise ValueError(f"tf32 {self.tf32!r}: expected one of {[*TF32]}")
+        if self.arithmetic != "native" and any(self._options()):
+            raise ValueError("tf32 and fused are options of the native arithmetic alone")
+
+    def _options(self) -> tuple[str, str]:
+        return "truncate" * (self.tf32 == "truncate"), "fused" * self.fused
 
     def variant(self, **options: Any) -> Self:
         """Return this simulator with other options, without the shadow unless asked for."""
@@ -205,7 +217,7 @@ class Simulator:
         return Session(
             watch,
             settings,
-            arithmetic=self.arithmetic,
+            arithmetic=" ".join(filter(None, [self.arithmetic, *self._options()])),
             nudge=self.nudge,
             configuration=self.configuration,
             cold=self.cold,

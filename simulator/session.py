@@ -310,8 +310,15 @@ class _ShadowMemory(_Memory):
 
 @lru_cache(maxsize=_MACHINES)
 def _machine(lowered: Lowered, arithmetic: str) -> Machine:
-    name, _, nudge = arithmetic.partition(" ")
-    return Machine(lowered.module, Shadow(int(nudge)) if nudge else ARITHMETICS[name]())
+    return Machine(lowered.module, _arithmetic(arithmetic))
+
+
+def _arithmetic(text: str) -> Arithmetic:
+    """Return the arithmetic that ``text`` names: ``native truncate fused``, ``shadow 2``, ..."""
+    name, *options = text.split()
+    if name == "native":
+        return Native("truncate" if "truncate" in options else "round", "fused" in options)
+    return Shadow(int(options[0])) if options else ARITHMETICS[name]()
 
 
 def _plain_torch() -> AbstractContextManager[None]:
