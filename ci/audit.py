@@ -1,7 +1,8 @@
 """The audit: every re-created bug and every small planted one must turn a gate red."""
 
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from trivet.ci.controls import judge_controls
@@ -11,6 +12,7 @@ from trivet.ci.gate import Settings, collect, laws_of
 from trivet.ci.mutants import Part, judge_mutants
 from trivet.ci.pool import Event, Note, run_jobs, start_method
 from trivet.ci.progress import Progress
+from trivet.ci.since import changed_functions
 
 if TYPE_CHECKING:
     from trivet.properties._collect import Found
@@ -68,22 +70,59 @@ def run_faults(
 
 
 def run_audit(
-    names: Sequence[str], settings: Settings, progress: Progress, part: Part
+    names: Sequence[str],
+    settings: Settings,
+    progress: Progress,
+    part: Part,
+    since: str | None = None,
 ) -> tuple[Document, set[str]]:
     """Judge every fault, every mutant and every control of the named contracts.
 
-    Returns the document and the laws of these contracts that nothing turned red.
+    With ``since``, a git revision, only mutants of functions that changed after it; none where
+    none did. Returns the document and the laws of these contracts that nothing turned red.
     """
     found = collect_with_faults(names)
+    if since is not None:
+        part = replace(part, functions=_changed_since(found, since))
     faults = judge_faults(found, names, settings, progress)
-    mutants, red = judge_mutants(
+    if since is not None and not part.functions:
+        print(f"no function of these contracts changed since {since}", file=sys.stderr)
+        document = audit_document(_about(settings), faults)
+        document["verdict"] = document["verdict"] if faults else "green"
+        return document, _unproved(found, faults, [])
+    audited = judge_mutants(
         found, names, settings, progress, part=part, collect=collect_with_faults
     )
     controls = judge_controls(
         found, names, settings, progress, shard=part.shard, collect=collect_with_faults
     )
-    document = audit_document(_about(settings), faults, mutants, red, controls)
-    return document, _unproved(found, faults, mutants)
+    unproved = _unproved(found, faults, audited.entries) & audited.laws
+    document = audit_document(
+        _about(settings),
+        faults,
+        audited.entries,
+        audited.broken,
+        controls,
+        unproved=unproved,
+        part=_asked(names, part, since),
+    )
+    return document, unproved
+
+
+def _changed_since(found: "Sequence[Found]", since: str) -> frozenset[tuple[str, str]]:
+    from trivet.faults._mutants import mutants_of
+
+    files = {mutant.path for item in found for mutant in mutants_of(item.contract)}
+    return changed_functions(files, since)
+
+
+def _asked(names: Sequence[str], part: Part, since: str | None) -> Document:
+    return {
+        "names": list(names),
+        "sample": part.sample,
+        "since": since,
+        "shard": list(part.shard),
+    }
 
 
 def _about(settings: Settings) -> Document:

@@ -67,11 +67,15 @@ def audit_document(
     mutants: list[Document] | None = None,
     broken: Sequence[str] = (),
     controls: Sequence[Document] = (),
+    *,
+    unproved: Iterable[str] = (),
+    part: Document | None = None,
 ) -> Document:
     """Return the document of an audit: of hand-written faults, and of mutants unless None.
 
     ``broken`` tells where an original is red itself; ``controls`` are right kernels written
-    differently, of which a red one is a false alarm.
+    differently, of which a red one is a false alarm; ``unproved`` are the laws that nothing turned
+    red, which fails an audit of everything; ``part`` says what of everything was asked for.
     """
     document: Document = {
         "version": VERSION,
@@ -82,13 +86,22 @@ def audit_document(
         "score": {"raw": None, "net": None},
         "broken": list(broken),
         "controls": list(controls),
+        "unproved": sorted(unproved),
+        "part": part,
     }
     if mutants is not None:
         verdicts = [_of_mutants(mutants, broken), *([_of_faults(faults)] if faults else [])]
         verdicts += [c["verdict"] for c in controls if c["verdict"] in ("red", "not_judged")]
+        if part is not None and is_everything(part) and document["unproved"]:
+            verdicts.append("red")
         document["verdict"] = overall(verdicts)
         document["score"] = score(mutants)
     return document
+
+
+def is_everything(part: Document) -> bool:
+    """Whether an audit was asked for every mutant of every contract there is."""
+    return part == {"names": [], "sample": None, "since": None, "shard": [1, 1]}
 
 
 def _of_faults(faults: list[Document]) -> str:

@@ -126,6 +126,10 @@ def audit(
     shard: Annotated[
         str, typer.Option(metavar="K/N", help="Only the K-th of N parts of the mutants.")
     ] = "1/1",
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="REV", help="Only functions that changed since a git revision."),
+    ] = None,
     tests: Annotated[
         str | None, typer.Option(metavar="CMD", help="Also run these tests on the same mutants.")
     ] = None,
@@ -147,22 +151,27 @@ def audit(
         document, unproved = run_faults(names or (), settings, Progress())
         print_faults(document, unproved, _console())
     else:
-        document, unproved = _audit_mutants(names or (), settings, sample, shard, tests)
-        print_audit(document, unproved, _console())
+        chosen = (sample, _shard(shard), since)
+        document, unproved = _audit_mutants(names or (), settings, chosen, tests)
+        show = print_audit if document["part"] else print_faults
+        show(document, unproved, _console())
     _finish(document, json, junit, html)
 
 
 def _audit_mutants(
-    names: "Sequence[str]", settings: "Settings", sample: int | None, shard: str, tests: str | None
+    names: "Sequence[str]",
+    settings: "Settings",
+    chosen: tuple[int | None, tuple[int, int], str | None],
+    tests: str | None,
 ) -> "tuple[Document, set[str]]":
     from trivet.ci.audit import collect_with_faults, run_audit
     from trivet.ci.existing import ExistingTests
     from trivet.ci.mutants import Part
     from trivet.ci.progress import Progress
 
-    part = Part(sample, _shard(shard))
+    sample, shard, since = chosen
     suite = None if tests is None else ExistingTests(tests, settings.processes, Progress())
-    document, unproved = run_audit(names, settings, Progress(), part)
+    document, unproved = run_audit(names, settings, Progress(), Part(sample, shard), since)
     if suite is not None:
         suite.judge(document, collect_with_faults(names))
     return document, unproved
@@ -173,6 +182,27 @@ def _shard(text: str) -> tuple[int, int]:
     if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
         raise CannotJudgeError(f"--shard {text}: expected K/N, K from 1 to N")
     return int(number), int(count)
+
+
+@app.command()
+def merge(
+    reports: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Reports, JSON.")],
+    json: Json = None,
+    junit: JUnit = None,
+    html: Html = None,
+) -> None:
+    """Merge reports of parts into that of one run: shards of an audit, gates of contracts."""
+    _require(json, junit, html)
+    from trivet.ci.merge import merge as merged
+    from trivet.ci.report import print_audit, print_faults, print_gates
+
+    document = merged(reports)
+    if "contracts" in document:
+        print_gates(document, _console())
+    else:
+        show = print_audit if document["part"] else print_faults
+        show(document, document["unproved"], _console())
+    _finish(document, json, junit, html)
 
 
 @app.command()

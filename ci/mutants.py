@@ -3,7 +3,7 @@
 import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from trivet.faults._mutants import Mutant
     from trivet.properties._collect import Found
 
-__all__ = ["Collect", "Part", "judge_mutants", "without_duplicates"]
+__all__ = ["Audited", "Collect", "Part", "in_order", "judge_mutants", "without_duplicates"]
 
+# One mutant in so many is judged twice: a verdict must not depend on chance.
+_AGAIN_EVERY = 50
 _UNTOLD = ("killer", "dtype", "phase")
 
 
@@ -44,10 +46,23 @@ class Part:
     def of(self, mutants: "Sequence[Mutant]") -> "list[Mutant]":
         """Return this part; ids are digests, so each part is a fair sample."""
         number, count = self.shard
-        chosen = [m for m in mutants if int(m.id, 16) % count == number - 1]
+        chosen = list(mutants)
         if self.functions is not None:
             chosen = [m for m in chosen if (m.path, m.function) in self.functions]
-        return chosen if self.sample is None else chosen[: self.sample]
+        return [m for m in chosen[: self.sample] if int(m.id, 16) % count == number - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What an audit of mutants found.
+
+    ``entries`` are theirs, ``broken`` tells where an original is red and which verdicts are
+    unstable, ``laws`` are those that any original keeps.
+    """
+
+    entries: list[Document]
+    broken: list[str]
+    laws: set[str]
 
 
 def judge_mutants(
@@ -58,8 +73,8 @@ def judge_mutants(
     *,
     part: Part,
     collect: Collect,
-) -> tuple[list[Document], list[str]]:
-    """Judge the mutants of the contracts; return their entries, and where an original is red.
+) -> "Audited":
+    """Judge the mutants of the contracts.
 
     A mutant that several contracts reach is judged by each until one kills it. Verdicts known
     from before are not judged again. After Ctrl-C, those that are missing are not_judged.
@@ -106,7 +121,7 @@ class _Run:
     progress: Progress
     stopped: bool = False
 
-    def audit(self, part: Part) -> tuple[list[Document], list[str]]:
+    def audit(self, part: Part) -> "Audited":
         found = self.judge.found
         contents = [content_of(item, self.settings.seed) for item in found]
         known = [self.store.experience(item.name) for item in found]
@@ -134,7 +149,33 @@ class _Run:
             for contract, lesson in learned(entries, kinds).items():
                 self.store.learn(contract, lesson)
         told = [{k: v for k, v in entry.items() if k not in _UNTOLD} for entry in entries]
-        return waive(without_duplicates(told)), self._broken(kept)
+        return Audited(
+            waive(without_duplicates(in_order(told))),
+            [*self._broken(kept), *self._unstable(chosen, entries, contents, originals)],
+            {law for each in originals.values() for laws in each.laws.values() for law in laws},
+        )
+
+    def _unstable(
+        self,
+        chosen: "Sequence[_Planted]",
+        entries: Sequence[Document],
+        contents: Sequence[str],
+        originals: dict[int, Original],
+    ) -> list[str]:
+        """Judge some mutants once more; return whose verdict is another one now."""
+        pairs = [
+            (self._job(each, contents, originals), entry)
+            for each, entry in zip(chosen, entries, strict=True)
+            if int(each.mutant.id, 16) % _AGAIN_EVERY == 0 and entry["verdict"] != "not_judged"
+        ]
+        jobs = [
+            replace(job, key=f"{job.key}/again", label=f"{job.label} again") for job, _ in pairs
+        ]
+        return [
+            f"unstable: mutant {first['id']} is {_told(first)}, and once more {_told(second)}"
+            for (_, first), second in zip(pairs, self._run(jobs), strict=True)
+            if second["verdict"] != "not_judged" and _told(first) != _told(second)
+        ]
 
     def _job(self, each: _Planted, contents: Sequence[str], originals: dict[int, Original]) -> Job:
         mutant, found = each.mutant, self.judge.found
@@ -202,6 +243,11 @@ class _Run:
         return unjudged(self.judge.found[job.contracts[0]].name, job.mutant, reason)
 
 
+def _told(entry: Document) -> str:
+    law = entry["killed_by"]
+    return f"{entry['verdict']} by {law}" if law else str(entry["verdict"])
+
+
 def _is_kept(entry: Document) -> bool:
     """Whether an entry is worth keeping: a verdict, or laws that an original was judged by."""
     return "verdict" in entry or "laws" in entry
@@ -213,13 +259,18 @@ def _of_original(entry: Document) -> str:
     return "red" if entry["broken"] else "green"
 
 
+def in_order(entries: list[Document]) -> list[Document]:
+    """Return entries in the order of reports: by contract, then by id."""
+    return sorted(entries, key=lambda entry: (entry["contract"], entry["id"], entry["file"]))
+
+
 def without_duplicates(entries: list[Document]) -> list[Document]:
     """Count mutants of a contract that compile to one IR once: the others are duplicates."""
     first: dict[tuple[Any, ...], str] = {}
     found = []
     for entry in entries:
-        if entry["code"] and entry["verdict"] in ("killed", "survived"):
-            place = (entry["contract"], entry["code"], entry["verdict"], entry["killed_by"])
+        if entry["code"] and entry["verdict"] in ("killed", "survived", "waived"):
+            place = (entry["contract"], entry["code"], entry["killed_by"])
             other = first.setdefault(place, entry["id"])
             if other != entry["id"]:
                 entry = {**entry, "verdict": "duplicate", "detail": f"the same IR as {other}"}
