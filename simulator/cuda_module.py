@@ -187,7 +187,7 @@ def patches(
 @contextlib.contextmanager
 def _wide_products() -> Iterator[None]:
     """Give the CPU the products whose result is wider than their factors, as a device has them."""
-    library = torch.library.Library("aten", "IMPL")
+    library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     for name in ("mm", "bmm", "addmm", "baddbmm"):
         product = getattr(torch, name)
         library.impl(f"{name}.dtype", _widened(product), "CPU")

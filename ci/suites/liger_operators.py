@@ -145,7 +145,7 @@ class _DyT(torch.autograd.Function):
 
 
 def _dyt(x: torch.Tensor, alpha: torch.Tensor, gamma: torch.Tensor, beta: torch.Tensor) -> Any:
-    return _DyT.apply(x, alpha, gamma, beta)
+    return _DyT.apply(x, alpha, gamma, beta)  # type: ignore[no-untyped-call]
 
 
 def _dyt_defined(m: Any, x: Any, alpha: Any, gamma: Any, beta: Any) -> Any:
