@@ -8,6 +8,8 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
+from trivet.impl import _elementwise
+
 
 @triton.jit
 def unary(x: tl.tensor, y: tl.tensor, n: int, NAME: tl.constexpr, BLOCK: tl.constexpr) -> None:
@@ -65,7 +67,20 @@ def _from_library(value: tl.tensor, NAME: tl.constexpr) -> tl.tensor:
         result = libdevice.acos(value)
     elif NAME == "arcsinh":
         result = libdevice.asinh(value)
-    else:
-        tl.static_assert(NAME == "arctanh", "no such function")
+    elif NAME == "arctanh":
         result = libdevice.atanh(value)
+    else:
+        result = _composed(value, NAME)
+    return result
+
+
+@triton.jit
+def _composed(value: tl.tensor, NAME: tl.constexpr) -> tl.tensor:
+    if NAME == "composed_tanh":
+        result = _elementwise.tanh(value)
+    elif NAME == "composed_expm1":
+        result = _elementwise.expm1(value)
+    else:
+        tl.static_assert(NAME == "composed_log1p", "no such function")
+        result = _elementwise.log1p(tl.maximum(value, 0.0, propagate_nan=tl.PropagateNan.ALL))
     return result

@@ -81,6 +81,17 @@ def references() -> "dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], str
     }
 
 
+def composed() -> "dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], str]]":
+    """Return the functions that kernels here compose of exp, log and division; log1p from 0 on."""
+    import torch
+
+    return {
+        "composed_tanh": (torch.tanh, "tanh"),
+        "composed_expm1": (torch.expm1, "expm1"),
+        "composed_log1p": (lambda x: torch.log1p(x.clamp(min=0)), "log1p"),
+    }
+
+
 def exactly(name: str, x: float) -> float:
     """Return the function called ``name`` in mpmath of one number, computed at 113 bits."""
     import mpmath
@@ -113,7 +124,7 @@ def measure(record: Record, name: str, x: "torch.Tensor", y: "torch.Tensor") -> 
     """Add one block of inputs and results to a record."""
     import torch
 
-    function, exact_name = references()[name]
+    function, exact_name = {**references(), **composed()}[name]
     x, y = x.double(), y.double()
     true = function(x)
     size = true.abs()
@@ -266,11 +277,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Sweep and print a table; 1 where a result is wrong altogether, 2 for a bad request."""
     options = _options(arguments)
     names = options.functions.split(",") if options.functions else [*references()]
-    unknown = sorted(set(names) - set(references()))
+    known = {**references(), **composed()}
+    unknown = sorted(set(names) - set(known))
     path = options.out or cache_folder("sweep") / f"{options.on}-{options.inputs}.json"
     try:
         if unknown:
-            raise ResumeError(f"no function {unknown[0]}: expected {', '.join(references())}")
+            raise ResumeError(f"no function {unknown[0]}: expected {', '.join(known)}")
         sweep = Sweep.opened(path, options.on, options.inputs, options.block)
         sweep.run(names, lambda text: print(text, file=sys.stderr))
     except (ResumeError, RuntimeError) as error:

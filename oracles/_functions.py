@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from trivet.oracles import _special
+from trivet.oracles import _composed, _special
 from trivet.oracles._bounded import (
     Bounded,
     Facts,
@@ -152,13 +152,18 @@ def exp2(number: Bounded) -> Bounded:
 
 @rule("expm1")
 def expm1(number: Bounded) -> Bounded:
-    """exp(x) - 1; with "expm1" in the contract's approx also as written."""
+    """exp(x) - 1, composed or not; with "expm1" in the contract's approx also as written."""
     context = number.context
     extra = None
     if context.allows("expm1"):
         extra = context.unit * np.exp(number.value) * (2 * np.abs(number.value) + 3)
     return _monotone(
-        number, "expm1", np.expm1, context.profile.relative("expm1"), floor=-1.0, extra=extra
+        number,
+        "expm1",
+        np.expm1,
+        _composed.relative(context, "expm1", number.value),
+        floor=-1.0,
+        extra=extra,
     )
 
 
@@ -184,13 +189,14 @@ def log10(number: Bounded) -> Bounded:
 
 @rule("log1p")
 def log1p(number: Bounded) -> Bounded:
-    """log(1 + x); with "log1p" in the contract's approx also as written."""
+    """log(1 + x), composed or not; with "log1p" in the contract's approx also as written."""
     context = number.context
     extra = None
     if context.allows("log1p"):
         value = np.abs(np.log1p(number.value))
         extra = context.unit * np.where(np.isfinite(value), 1.0 + 3 * value, 0.0)
-    return _monotone(number, "log1p", np.log1p, context.profile.relative("log1p"), extra=extra)
+    own = _composed.relative(context, "log1p", number.value)
+    return _monotone(number, "log1p", np.log1p, own, extra=extra)
 
 
 @rule("sqrt")
@@ -212,14 +218,16 @@ def rsqrt(number: Bounded) -> Bounded:
 
 @rule("tanh")
 def tanh(number: Bounded) -> Bounded:
-    """Hyperbolic tangent; with "tanh" in the contract's approx also as 2 sigmoid(2x) - 1."""
+    """Hyperbolic tangent, composed or not.
+
+    With "tanh" in the contract's approx also as 2 sigmoid(2x) - 1.
+    """
     context = number.context
     extra = None
     if context.allows("tanh"):
         extra = context.unit * (4.0 + 8 * np.minimum(np.abs(number.value), 1.0))
-    return _monotone(
-        number, "tanh", np.tanh, context.profile.relative("tanh"), floor=-1.0, extra=extra
-    )
+    own = _composed.relative(context, "tanh", number.value)
+    return _monotone(number, "tanh", np.tanh, own, floor=-1.0, extra=extra)
 
 
 @rule("sigmoid")
@@ -252,8 +260,8 @@ def softplus(number: Bounded) -> Bounded:
     if context.allows("softplus"):
         value = np.where(finite, _special.softplus(number.value), 0.0)
         extra = extra + context.unit * (2.0 + 3 * value)
-    relative = context.profile.relative("log1p") + context.unit
-    return _monotone(number, "softplus", _special.softplus, relative, floor=0.0, extra=extra)
+    own = _composed.relative(context, "log1p", number.value) + context.unit
+    return _monotone(number, "softplus", _special.softplus, own, floor=0.0, extra=extra)
 
 
 def _wave(name: str, function: Rule) -> None:
