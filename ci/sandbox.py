@@ -2,6 +2,7 @@
 
 import os
 import resource
+import sys
 import tempfile
 from pathlib import Path
 
@@ -21,6 +22,7 @@ def enter(root: Path) -> None:
     for stream in (1, 2):
         os.dup2(silent, stream)
     os.close(silent)
+    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def own_folder(root: Path) -> str:
