@@ -4,7 +4,7 @@ The oracles are the recurrences that define the operators: a state of keys by va
 gains in every step, and a query reads it. Shapes are (B, T, H, K) for queries and keys and
 (B, T, H, V) for values; sequences reach over several of the chunks that kernels cut them into.
 Dots are those of float32 (`TRITON_F32_DEFAULT=ieee`), so that bounds stay narrow. Importing this
-module needs the project's packages on the path (`projects.FLA`).
+module needs the project's packages on the path (`operators`).
 """
 
 from collections.abc import Callable

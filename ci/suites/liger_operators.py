@@ -1,7 +1,7 @@
 """Operators of liger-kernel as contracts: forward, and backward through autograd.
 
 The oracles are the operators' definitions; shapes are small, as every law runs them many times.
-Importing this module needs the project's packages on the path (`projects.LIGER`).
+Importing this module needs the project's packages on the path (`operators`).
 """
 
 from typing import Any

@@ -37,7 +37,8 @@ class Project:
     @property
     def folder(self) -> Path:
         """Everything of the project on this machine."""
-        return (HOME / self.requirement.replace("==", "-")).resolve()
+        kind = "" if self.tests else "kernels-"
+        return (HOME / f"{kind}{self.requirement.replace('==', '-')}").resolve()
 
     @property
     def packages(self) -> Path:
@@ -107,5 +108,7 @@ LIGER = Project(
     needs=("transformers==5.24.0", "pytest-timeout==2.4.0"),
     tests=("test",),
 )
-FLA = Project(name="fla", requirement="fla-core==0.6.0", needs=("einops==0.8.1",))
-PROJECTS = {project.name: project for project in (LIGER, FLA)}
+PROJECTS = {project.name: project for project in (LIGER,)}
+# Without tests and what only they need: the kernels alone.
+LIGER_KERNELS = Project(name="liger", requirement=LIGER.requirement)
+FLA_KERNELS = Project(name="fla", requirement="fla-core==0.6.0", needs=("einops==0.8.1",))
