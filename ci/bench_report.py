@@ -14,17 +14,19 @@ _SHOWN = 3
 
 
 def print_bench(document: Document, console: Console) -> None:
-    """Print one row per contract and target, then what got worse, by how much and where."""
+    """Print one row per contract, one column per target, then what got worse and where."""
     entries = document["entries"]
+    targets = list(dict.fromkeys(entry["target"] for entry in entries if entry["target"]))
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("contract", "target", "green", "red", "not judged", "HARD", "SOFT"):
+    for title in ("contract", "source", *targets, "HARD", "SOFT"):
         table.add_column(title, no_wrap=True)
-    for (contract, target), group in _groups(entries).items():
-        counts = Counter(entry["verdict"] for entry in group)
+    for source, group in _groups(entries).items():
         classes = Counter(change["class"] for entry in group for change in entry["changes"])
-        cells = [_cell(counts[state], STYLES.get(state)) for state in STATES]
-        cells += [_cell(classes[kind], "bold red") for kind in ("HARD", "SOFT")]
-        table.add_row(contract, target or "none", *cells)
+        contract = group[0]["contract"]
+        where = "" if source == contract else source.rpartition(":")[0]
+        cells = [_cell([e for e in group if e["target"] == target]) for target in targets]
+        cells += [f"[bold red]{classes[k]}[/]" if classes[k] else "·" for k in ("HARD", "SOFT")]
+        table.add_row(contract, where, *cells)
     console.print(table)
     for entry in entries:
         for line in change_lines(entry):
@@ -68,10 +70,10 @@ def _print_reasons(entries: Iterable[Document], console: Console) -> None:
             _print_plain(console, f"  {reason} ({_some(where)})")
 
 
-def _groups(entries: Iterable[Document]) -> dict[tuple[str, str], list[Document]]:
-    groups: dict[tuple[str, str], list[Document]] = {}
+def _groups(entries: Iterable[Document]) -> dict[str, list[Document]]:
+    groups: dict[str, list[Document]] = {}
     for entry in entries:
-        groups.setdefault((entry["contract"], entry["target"]), []).append(entry)
+        groups.setdefault(entry["source"], []).append(entry)
     return groups
 
 
@@ -79,8 +81,11 @@ def _print_plain(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def _cell(count: int, style: str | None) -> str:
-    return f"[{style}]{count}[/]" if count and style else str(count or "·")
+def _cell(entries: list[Document]) -> str:
+    """The verdicts of one contract on one target: how many of each."""
+    counts = Counter(entry["verdict"] for entry in entries)
+    told = [f"[{STYLES[s]}]{counts[s]} {s.replace('_', ' ')}[/]" for s in STATES if counts[s]]
+    return ", ".join(told) or "·"
 
 
 def _some(names: list[str]) -> str:

@@ -27,6 +27,14 @@ _LINES_OF_COST = {
     "matrix_operations": "matrix",
     "double_operations": "double",
 }
+# Where the artifact has nothing left to point at: the line that asks for it in the source.
+_LINES_OTHERWISE = {
+    "matrix_rank": "matrix",
+    "matrix_kind": "matrix",
+    "async_copies": "read",
+    "double": "double",
+    "atomics": "atomic",
+}
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,10 @@ class _Compiled:
             place = cost.place(kind)
             if place is not None:
                 lines[name] = _line(place)
+        for name, kind in _LINES_OTHERWISE.items():
+            place = cost.place(kind)
+            if place is not None:
+                lines.setdefault(name, _line(place))
         lines.setdefault("kernel", _line(_definition(request.function)))
         return Measurement(*about, metrics, lines, held["rounding"])
 
