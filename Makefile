@@ -18,10 +18,11 @@ gate: $(READY)      ## every law of every shipped contract and example, 20 examp
 audit: $(READY)     ## every past bug must turn its gate red
 	$(BIN)/trivet audit --faults-only
 
-test: $(READY)      ## unit tests, then the gates at 100 examples, then the faults
+test: $(READY)      ## unit tests, then the gates at 100 examples, the faults, and the compiled artifacts
 	$(PYTEST) -q -rs --durations=10
 	$(BIN)/trivet gate --profile ci
 	$(BIN)/trivet audit --faults-only
+	$(BIN)/trivet bench --static
 
 lint: $(READY)      ## style, types, doctests
 	$(BIN)/ruff check .
