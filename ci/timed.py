@@ -89,22 +89,27 @@ def run_timed(
     return entries
 
 
-def entry_of(bench: Bench, found: "Found", against: "Files | None" = None) -> Document:
+def entry_of(
+    bench: Bench, found: "Found", against: "Files | None" = None, red: str | None = None
+) -> Document:
     """The entry of one contract: its times, what they are compared with, and a verdict.
+
+    ``red`` says why it may not be timed, or is empty where its gates are green; None asks them.
 
     Green where it is not slower than its base, red where it is, not_judged where nothing can be
     said: no sizes, a failing call, a gate that is not green, times that are ambiguous.
     """
     from trivet.ci.timing.paired import WrongResultError
-    from trivet.ci.timing.subjects import subject
+    from trivet.ci.timing.subjects import ELEMENTS, SMALL, subject
     from trivet.properties._sizes import DomainError
     from trivet.properties._verdict import NotJudgedError
 
-    red = gate_of(found)
+    if red is None:
+        red = gate_of(found, bench.device.executor, found.contract.dtypes()[:1])
     if red:
         return _entry(found, bench, "not_judged", f"{red}: a wrong result has no time")
     try:
-        timed = subject(found, bench.device)
+        timed = subject(found, bench.device, elements=ELEMENTS if bench.device.large else SMALL)
         return _compared(bench, found, timed, against)
     except WrongResultError as error:
         return _entry(found, bench, "red", str(error))
@@ -183,8 +188,11 @@ def _entry(
     }
 
 
-def gate_of(found: "Found", executor: str = "gpu") -> str:
-    """Why a kernel may not be timed: the first of its gates that is not green, or nothing."""
+def gate_of(found: "Found", executor: str, dtypes: Sequence[str] | None = None) -> str:
+    """Why a kernel may not be timed: the first of its gates that is not green, or nothing.
+
+    All its dtypes are judged unless ``dtypes`` are given.
+    """
     from trivet.properties._engine import judge
 
     verdicts = judge(
@@ -192,7 +200,7 @@ def gate_of(found: "Found", executor: str = "gpu") -> str:
         name=found.name,
         executor=executor,
         laws=GATES,
-        dtypes=found.contract.dtypes()[:1],
+        dtypes=dtypes,
         source=found.source,
         shrink=False,
     )

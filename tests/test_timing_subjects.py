@@ -24,7 +24,8 @@ CONTRACTS = {found.name: found for found in shipped()}
 RIVALS = [
     name
     for name in CONTRACTS
-    if (Path(rivals.__path__[0]) / f"{name.partition('.')[0]}.py").exists() and [*rivals_of(name)]
+    if (Path(rivals.__path__[0]) / f"{name.partition('.')[0]}.py").exists()
+    and [*rivals_of(name, FakeDevice())]
 ]
 
 
@@ -57,8 +58,8 @@ def test_a_kernel_is_called_as_users_call_it():
 
 
 def test_a_kernel_without_rivals_has_none():
-    assert [*rivals_of("no_such_family.kernel")] == []
-    assert [*rivals_of("cfc.no_such_kernel")] == []
+    assert [*rivals_of("no_such_family.kernel", FakeDevice())] == []
+    assert [*rivals_of("cfc.no_such_kernel", FakeDevice())] == []
 
 
 def outputs_of(name, function):

@@ -41,10 +41,16 @@ class Peaks:
 
 
 class Device(Protocol):
-    """Where calls run and are timed."""
+    """Where calls run and are timed.
+
+    ``place`` is torch's name for it; ``executor`` judges gates there; ``large`` says whether sizes
+    that fill a GPU are meant.
+    """
 
     name: str
     place: str
+    executor: str
+    large: bool
     peaks: Peaks | None
 
     def stamp(self) -> Any:
@@ -61,6 +67,10 @@ class Device(Protocol):
 
     def call(self, launch: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         """Call ``launch(**arguments)`` on tensors that lie at ``place``."""
+        ...
+
+    def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``function`` under torch's compiler for this device."""
         ...
 
 
@@ -82,6 +92,8 @@ class CudaDevice:
     """The current CUDA or ROCm device. Raises NoGpuError where torch sees none."""
 
     place = "cuda"
+    executor = "gpu"
+    large = True
 
     def __init__(self) -> None:
         from trivet.simulator.gpu import require_gpu
@@ -107,6 +119,17 @@ class CudaDevice:
     def call(self, launch: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         """Call it: the tensors are on the device already."""
         return launch(**arguments)
+
+    def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Load the compiler at the first call: it takes seconds."""
+        held: list[Callable[..., Any]] = []
+
+        def launch(**arguments: Any) -> Any:
+            if not held:
+                held.append(torch.compile(function))
+            return held[0](**arguments)
+
+        return launch
 
 
 def peaks_of(name: str) -> Peaks | None:

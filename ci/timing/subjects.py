@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # Elements of all arguments together: a few times the last cache of a large GPU, and drawn by NumPy
 # in a second.
 ELEMENTS = 1 << 23
+SMALL = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def subject(found: "Found", device: Device, *, elements: int = ELEMENTS) -> Subj
     first = inputs(0)
     outputs = tensors(device.call(kernel, {name: _clone(value) for name, value in first.items()}))
     moved = floor_bytes(contract, first, outputs)
-    rivals = dict(rivals_of(found.name))
+    rivals = dict(rivals_of(found.name, device))
     repeatable = contract.precision.order == "fixed"
     return Subject(found.name, dtype, case.dims, kernel, inputs, moved, repeatable, rivals)
 
@@ -97,7 +98,7 @@ def _clone(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def rivals_of(name: str) -> Iterator[tuple[str, Launch]]:
+def rivals_of(name: str, device: Device) -> Iterator[tuple[str, Launch]]:
     """Yield what others use for a kernel: torch, torch under its compiler, public kernels."""
     family, _, kernel = name.partition(".")
     try:
@@ -107,17 +108,5 @@ def rivals_of(name: str) -> Iterator[tuple[str, Launch]]:
     eager = getattr(module, kernel, None)
     if eager is not None:
         yield "torch", eager
-        yield "torch.compile", _compiled(eager)
+        yield "torch.compile", device.compiled(eager)
     yield from getattr(module, "PUBLIC", {}).get(kernel, {}).items()
-
-
-def _compiled(eager: Launch) -> Launch:
-    """``eager`` under torch's compiler, which is loaded by the first call: it takes seconds."""
-    held: list[Launch] = []
-
-    def launch(**arguments: Any) -> Any:
-        if not held:
-            held.append(torch.compile(eager))
-        return held[0](**arguments)
-
-    return launch

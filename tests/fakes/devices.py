@@ -17,6 +17,8 @@ class FakeDevice:
 
     name = "a fake device"
     place = "cpu"
+    executor = "simulator"
+    large = False
     peaks = Peaks(bytes=1e12, matrix=1e15, vector=1e14)
 
     def __init__(self, costs=lambda launch, call: 1e-5, simulated=True):
@@ -34,6 +36,9 @@ class FakeDevice:
 
     def wait(self):
         pass
+
+    def compiled(self, function):
+        return function
 
     def call(self, launch, arguments):
         self.calls += 1
