@@ -135,7 +135,7 @@ def matmul(a: Any, b: Any) -> Dual:
     if not x.shape or not y.shape:
         return multiply(x, y)
     x.uses += primal.size / max(math.prod(x.shape[:-1]), 1)
-    y.uses += primal.size / max(y.size // y.shape[-2 if y.ndim > 1 else 0], 1)
+    y.uses += primal.size / max(y.size // max(y.shape[-2 if y.ndim > 1 else 0], 1), 1)
 
     def left(part: Any, other: Any) -> Any:
         return part @ other if x.ndim > 1 else _vector(part, other)

@@ -29,7 +29,7 @@ WIDE = {
     "_local_kernel": VECTORS_AND_WEIGHTS,
     "_local_per_branch_kernel": VECTORS_AND_WEIGHTS,
     "_batch_partials_kernel": ("tl.load(vectors",),
-    "_batch_sums_kernel": ("tl.load(partials",),
+    "_sum_parts_kernel": ("tl.load(partials",),
     "_input_gradients_kernel": ("tl.load(weights",),
     "_tau_sort_kernel": ("tl.load(tau + other_channel",),
     "_bucket_assign_kernel": ("tl.load(order",),

@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-BLOCK_SUMS = 128
+from trivet.impl._sums import parts_of, sum_parts
 
 
 @triton.jit
@@ -97,20 +97,6 @@ def _batch_partials_kernel(
         tl.store(dtau + channel, rates, mask=live)
 
 
-@triton.jit(do_not_specialize=["parts"])
-def _batch_sums_kernel(
-    partials: tl.tensor, sums: tl.tensor, parts: int, size: int, BLOCK: tl.constexpr
-) -> None:
-    """Second stage over the batch: add the parts, in order."""
-    entry = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    live = entry < size
-    total = tl.zeros([BLOCK], tl.float32)
-    for _ in range(parts):
-        total += tl.load(partials + entry, mask=live, other=0.0)
-        partials += size
-    tl.store(sums + entry, total, mask=live)
-
-
 @triton.jit
 def _sum_channels(
     dpre: tl.tensor,
@@ -192,19 +178,17 @@ def reduce_gradients(
     dpre, tau_terms, kept = local
     dx, dh = torch.empty_like(x), torch.empty_like(h)
     size = H * (D + H + 2)
-    sums = h.new_empty(size) if h.numel() else h.new_zeros(size)
+    sums = h.new_zeros(0 if h.numel() else size)
     if h.numel():
         block_rows, block_channels, block_k = blocks
         tiles = triton.cdiv(D, block_k) + triton.cdiv(H, block_k)
-        rows = triton.cdiv(B, min(parts, triton.cdiv(B, block_rows)))
-        partials = h.new_empty((triton.cdiv(B, rows), size))
+        rows, parts = parts_of(B, block_rows, parts)
+        partials = h.new_empty((parts, size))
         grid = (triton.cdiv(H, block_channels), tiles, partials.shape[0])
         _batch_partials_kernel[grid](
             dpre, tau_terms, x, h, partials, B, D, H, rows, *blocks, num_warps=2
         )
-        _batch_sums_kernel[(triton.cdiv(size, BLOCK_SUMS),)](
-            partials, sums, partials.shape[0], size, BLOCK_SUMS, num_warps=1
-        )
+        sums = sum_parts(partials)
         _input_gradients_kernel[(triton.cdiv(B, block_rows), tiles)](
             dpre, kept, W_in, W_rec, dx, dh, B, D, H, *blocks, num_warps=2
         )

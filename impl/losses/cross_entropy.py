@@ -6,6 +6,7 @@ import triton.language as tl
 
 from trivet.impl import _checks
 from trivet.impl._elementwise import log1p, sigmoid
+from trivet.impl._sums import parts_of
 
 
 @triton.jit
@@ -136,7 +137,8 @@ def bce_multi_horizon(
     N = _check(logits, labels, block_rows, parts)
     if not logits.numel():
         return logits.new_zeros(N)
-    rows, rows_per_part, parts = _parts(logits, block_rows, parts)
+    rows = logits.shape[0] * logits.shape[1]
+    rows_per_part, parts = parts_of(rows, block_rows, parts)
     sums = logits.new_empty((parts, N))
     counts = logits.new_empty((parts, N), dtype=torch.int64)
     loss = logits.new_empty(N)
@@ -168,7 +170,8 @@ def bce_multi_horizon_backward(
     arguments.tensor("g_loss", g_loss, "N", torch.float32)
     dlogits = torch.empty_like(logits)
     if logits.numel():
-        rows, rows_per_part, parts = _parts(logits, block_rows, parts)
+        rows = logits.shape[0] * logits.shape[1]
+        rows_per_part, parts = parts_of(rows, block_rows, parts)
         counts = logits.new_empty((parts, N), dtype=torch.int64)
         block_n = triton.next_power_of_2(N)
         _count_partials_kernel[(parts,)](
@@ -193,10 +196,3 @@ def _check(logits: torch.Tensor, labels: torch.Tensor, block_rows: int, parts: i
     absent = labels.isnan()
     _checks.every("labels", labels, absent | ((labels >= 0) & (labels <= 1)), "NaN or in [0, 1]")
     return N
-
-
-def _parts(series: torch.Tensor, block_rows: int, parts: int) -> tuple[int, int, int]:
-    """Return rows, rows of a part, and the number of parts, none of them empty."""
-    rows = series.shape[0] * series.shape[1]
-    rows_per_part = triton.cdiv(rows, min(parts, triton.cdiv(rows, block_rows)))
-    return rows, rows_per_part, triton.cdiv(rows, rows_per_part)

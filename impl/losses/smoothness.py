@@ -5,6 +5,7 @@ import triton
 import triton.language as tl
 
 from trivet.impl import _checks
+from trivet.impl._sums import parts_of
 
 
 @triton.jit(do_not_specialize=["steps", "B", "steps_per_part"])
@@ -105,8 +106,7 @@ def output_smoothness(
     steps = max(K - 1, 0) * B
     if not steps:
         return p.new_zeros(N), p.new_zeros(N)
-    steps_per_part = triton.cdiv(steps, min(parts, triton.cdiv(steps, block_rows)))
-    parts = triton.cdiv(steps, steps_per_part)
+    steps_per_part, parts = parts_of(steps, block_rows, parts)
     sums = p.new_empty((parts, N))
     loss, mean = p.new_empty(N), p.new_empty(N)
     block_n = triton.next_power_of_2(N)
