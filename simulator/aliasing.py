@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from trivet.simulator.ir import Block, Function, Module, Operation, walk
 
@@ -54,16 +54,35 @@ def reached_arguments(module: Module, chosen: Callable[[Operation], bool]) -> fr
         _follow(function, module, edges)
         chosen_here = filter(chosen, walk(function.blocks))
         targets.update((function.name, each.operands[0]) for each in chosen_here)
+    pointers = {each for function in module.functions.values() for each in _pointers(function)}
     reached, waiting = set(targets), list(targets)
     while waiting:
         for source in edges.get(waiting.pop(), ()):
-            if source not in reached:
+            if source in pointers and source not in reached:
                 reached.add(source)
                 waiting.append(source)
     entry = module.entry
     return frozenset(
         position for position, name in enumerate(entry.arguments) if (entry.name, name) in reached
     )
+
+
+def _pointers(function: Function) -> Iterator[tuple[str, str]]:
+    """Names of pointers and descriptors, or of integers on their way to become one."""
+    typed = [zip(function.arguments, function.argument_types, strict=True)]
+    blocks = [*function.blocks]
+    while blocks:
+        block = blocks.pop()
+        typed.append(zip(block.arguments, block.argument_types, strict=True))
+        for operation in block.operations:
+            typed.append(zip(operation.results, operation.result_types, strict=True))
+            blocks += [inner for region in operation.regions for inner in region]
+            if operation.name == "tt.int_to_ptr":
+                yield from ((function.name, name) for name in operation.operands)
+    for names in typed:
+        for name, kind in names:
+            if kind.is_pointer or kind.element.startswith("desc<"):
+                yield function.name, name
 
 
 def _follow(

@@ -71,11 +71,13 @@ class Machine:
         self._arithmetic = arithmetic
         self._compiler = Compiler(module, arithmetic)
         self._routine = self._compiler.routine(module.entry.name)
-        self._written = written_arguments(module)
+        self._takes_addresses = takes_addresses(module)
+        # Whatever a pointer made of an integer may reach is written.
+        every = frozenset(range(len(module.entry.arguments)))
+        self._written = every if self._takes_addresses else written_arguments(module)
         self._sites = [partial(self._compiler.line, site) for site in self._compiler.sites]
         self._waits = _waits(module, self._compiler, self._written)
         self._synchronises = self._waits or _synchronises(module, self._compiler)
-        self._takes_addresses = takes_addresses(module)
         self._wraps = Wraps(module, self._written)
 
     @cached_property

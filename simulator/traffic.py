@@ -12,10 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from trivet.simulator.access import Access
 from trivet.simulator.chunk import Chunk
 from trivet.simulator.faults import Site
 from trivet.simulator.memory import View
+from trivet.simulator.stored import Access
 
 SECTOR = 32
 # Programs that run at once, one on each multiprocessor of an H100 or H200.

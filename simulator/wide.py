@@ -156,9 +156,6 @@ def watched(
 
 def _fits(function: Callable[[Any, Any], Any], a: np.ndarray, b: np.ndarray) -> bool:
     """Whether no pair of elements can wrap, by the extremes of both."""
-    corners = [
-        int(function(np.int64(x), np.int64(y)))
-        for x in (a.min(), a.max())
-        for y in (b.min(), b.max())
-    ]
+    ends = [(np.int64(each.min()), np.int64(each.max())) for each in (a, b)]
+    corners = [int(function(x, y)) for x in ends[0] for y in ends[1]]
     return min(corners) >= -(2**31) and max(corners) < 2**31

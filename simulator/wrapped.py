@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from trivet.simulator.chunk import Chunk
 from trivet.simulator.memory import View
+from trivet.simulator.stored import Access
 from trivet.simulator.wide import Wide
-
-if TYPE_CHECKING:
-    from trivet.simulator.access import Access
 
 
 def settled(

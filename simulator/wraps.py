@@ -214,6 +214,26 @@ class _Bounds:
     def selected(self, operation: Operation) -> Interval:
         return _union(*(self.of(name) for name in operation.operands[1:3]))
 
+    def extended(self, operation: Operation) -> Interval:
+        low, high = self.of(operation.operands[0])
+        if operation.operand_types[0].element == "i1":
+            return 0, 1
+        return (low, high) if low >= 0 else _INT64
+
+    def folded(self, operation: Operation) -> Interval:
+        """A sum, or a choice, of as many elements as an axis has."""
+        steps = operation.regions[0][0].operations
+        axis = operation.attributes["axis"]
+        assert isinstance(axis, int)
+        if len(steps) != 2 or len(operation.operands) != 1:
+            return _INT64
+        low, high = self.of(operation.operands[0])
+        if steps[0].name == "arith.addi":
+            count = operation.operand_types[0].shape[axis]
+            return min(low, count * low), max(high, count * high)
+        chooses = steps[0].name in ("arith.maxsi", "arith.minsi")
+        return (low, high) if chooses else _INT64
+
     def loaded(self, operation: Operation) -> Interval:
         """What lies in the tensor a whole number is loaded from, if it is small enough to see."""
         name = self._base(operation.operands[0])
@@ -274,4 +294,7 @@ _SPECIAL: dict[str, Callable[[_Bounds, Operation], Interval]] = {
     "tt.get_num_programs": _Bounds.programs,
     "arith.select": _Bounds.selected,
     "tt.load": _Bounds.loaded,
+    "tt.reduce": _Bounds.folded,
+    "tt.scan": _Bounds.folded,
+    "arith.extui": _Bounds.extended,
 }

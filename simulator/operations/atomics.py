@@ -10,13 +10,9 @@ from collections.abc import Callable
 import numpy as np
 
 from trivet.simulator.access import (
-    Access,
     Lanes,
-    as_stored,
     checked_lanes,
     key_column,
-    taken,
-    typed,
 )
 from trivet.simulator.chunk import Chunk
 from trivet.simulator.compiler import Compiler
@@ -26,6 +22,7 @@ from trivet.simulator.operations.descriptors import block_of
 from trivet.simulator.operations.integers import integer_function
 from trivet.simulator.operations.memory_access import access_of
 from trivet.simulator.operations.registry import Handler, Unsupported, effect
+from trivet.simulator.stored import Access, as_stored, taken, typed
 from trivet.simulator.traffic import Kind
 from trivet.simulator.values import Descriptor, Pointer, Value
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from trivet.simulator.access import Access, load, store
+from trivet.simulator.access import load, store
 from trivet.simulator.chunk import Chunk
 from trivet.simulator.compiler import Compiler
 from trivet.simulator.ir import Operation, Type
 from trivet.simulator.operations.memory_access import access_of
 from trivet.simulator.operations.registry import Handler, effect, pure
+from trivet.simulator.stored import Access
 from trivet.simulator.values import Descriptor, Pointer, Value, fill_tile
 
 _PAD_NAN = 2

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from trivet.simulator.access import Access, load, store
+from trivet.simulator.access import load, store
 from trivet.simulator.chunk import Chunk
 from trivet.simulator.compiler import Compiler
 from trivet.simulator.ir import Operation, Type
 from trivet.simulator.operations.registry import Handler, Unsupported, effect
+from trivet.simulator.stored import Access
 from trivet.simulator.values import Pointer, Value
 
 
