@@ -212,6 +212,10 @@ class Case:
     constexprs: dict[str, int]
     outputs: tuple[str, ...]
 
+    def start(self, tensors: dict[str, Any]) -> None:
+        """Launch the kernel on ``tensors`` in place of the arrays."""
+        self.kernel[self.grid](**tensors, **self.constexprs)
+
 
 @dataclass
 class _Draw:

@@ -211,7 +211,7 @@ def _lower_once(
     text = _read(path)
     if text is None:
         with compiled_view(fn):
-            text = _compile(fn, signature, values, read)
+            text = text_of(fn, signature, values, read)
         _write(path, text)
     lowered = Lowered(text, key)
     if path is not None:
@@ -236,12 +236,13 @@ def _write(path: Path | None, text: str) -> None:
         return
 
 
-def _compile(
+def text_of(
     fn: Any,
     signature: Signature,
     values: Mapping[tuple[int, ...], object],
     read: Mapping[str, object],
 ) -> str:
+    """Return the IR of Triton's frontend for one entry of ``specialisations``, nothing cached."""
     types = {name: signature.get(name, "constexpr") for name in fn.arg_names}
     source = ASTSource(fn=fn, signature=types, constexprs=dict(values))
     return ttir_of(source, TARGET, {**_OPTIONS, **read})
