@@ -75,6 +75,11 @@ def compile_text(task: Task, folder: Path) -> Artifact:
     path = folder / "kernel.ttir"
     path.write_text(task.ttir)
     made = triton.compile(str(path), target=task.target, options=task.options)
+    return read_artifact(made, task, folder)
+
+
+def read_artifact(made: Any, task: Task, folder: Path) -> Artifact:
+    """Disassemble what Triton compiled; ``made`` is its CompiledKernel."""
     known = {
         "ttgir": made.asm["ttgir"],
         "shared": int(made.metadata.shared),
