@@ -1,12 +1,14 @@
 """The correctness gate: every law of every named contract, one worker per core."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from trivet.ci.captured import captured, with_output
 from trivet.ci.document import Document, environment, gate_document
-from trivet.ci.errors import CannotJudgeError, place_of
+from trivet.ci.errors import CannotJudgeError
 from trivet.ci.margins import remember
 from trivet.ci.pool import Event, Note, run_jobs, start_method
 from trivet.ci.progress import Progress
@@ -66,21 +68,26 @@ class Judge:
     def __call__(self, unit: Unit, note: Note) -> list[Document]:
         """Return the entries of the unit's gates."""
         from trivet.properties._engine import judge
+        from trivet.properties._verdict import NotJudgedError
 
         if not self.found:
             self.found = collect(self.names)
         found = self.found[unit.contract]
-        verdicts = judge(
-            found.contract,
-            name=found.name,
-            profile=self.settings.profile,
-            seed=self.settings.seed,
-            executor=self.settings.executor,
-            dtypes=(unit.dtype,),
-            progress=lambda label, done, total: note(f"{done}/{total}"),
-            source=found.source,
-        )
-        return [verdict.to_json() for verdict in verdicts]
+        with captured() as printed:
+            try:
+                verdicts = judge(
+                    found.contract,
+                    name=found.name,
+                    profile=self.settings.profile,
+                    seed=self.settings.seed,
+                    executor=self.settings.executor,
+                    dtypes=(unit.dtype,),
+                    progress=lambda label, done, total: note(f"{done}/{total}"),
+                    source=found.source,
+                )
+            except NotJudgedError as error:
+                return missing(unit, self.settings, str(error))
+        return with_output([verdict.to_json() for verdict in verdicts], printed())
 
 
 def run_gates(names: Sequence[str], settings: Settings, progress: Progress) -> Document:
@@ -142,6 +149,7 @@ def collect(names: Sequence[str]) -> "list[Found]":
 
     torch.set_num_threads(1)
     from trivet.properties._collect import UnknownNameError, UnreadableFileError, find
+    from trivet.properties._place import place_of
 
     try:
         found = find(names)
@@ -153,7 +161,20 @@ def collect(names: Sequence[str]) -> "list[Found]":
         raise CannotJudgeError(
             "no contract: name one, or list paths under [tool.trivet] in pyproject.toml"
         )
-    return found
+    return told_apart(found)
+
+
+def told_apart(found: "Sequence[Found]") -> "list[Found]":
+    """Return the contracts, those of one name with their files behind it."""
+    from trivet.ci.show import relative
+
+    counts = Counter(item.name for item in found)
+    return [
+        replace(item, name=f"{item.name} ({relative(item.path)})")
+        if counts[item.name] > 1
+        else item
+        for item in found
+    ]
 
 
 def units_of(found: "Sequence[Found]") -> list[Unit]:

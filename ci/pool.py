@@ -224,3 +224,6 @@ def _outcome(work: Work, job: Any, connection: Connection) -> tuple[str, Any]:
         return "done", work(job, lambda value: connection.send(("note", value)))
     except Exception as error:
         return "failed", f"{type(error).__name__}: {error}"
+    except KeyboardInterrupt:
+        # Ctrl-C is the parent's: a worker ignores it, so the work itself raised this.
+        return "failed", "KeyboardInterrupt was raised, and nobody pressed Ctrl-C"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import trivet
 from trivet.ci.document import Document
+from trivet.ci.errors import CannotJudgeError
 from trivet.simulator.cache import cache_folder
 
 if TYPE_CHECKING:
@@ -24,12 +25,16 @@ class Store:
 
     def __init__(self, path: Path | None = None) -> None:
         path = path or cache_folder("audit") / "verdicts.sqlite"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(path, timeout=60, isolation_level=None)
-        for table in ("verdicts", "experience"):
-            self._connection.execute(
-                f"CREATE TABLE IF NOT EXISTS {table} (key TEXT PRIMARY KEY, entry TEXT NOT NULL)"
-            )
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, timeout=60, isolation_level=None)
+            for table in ("verdicts", "experience"):
+                columns = "key TEXT PRIMARY KEY, entry TEXT NOT NULL"
+                self._connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
+        except (OSError, sqlite3.Error) as error:
+            raise CannotJudgeError(
+                f"verdicts cannot be kept in {path}: {error}; TRIVET_CACHE names another folder"
+            ) from error
 
     def experience(self, contract: str) -> Any:
         """Return what was learned of a contract's gates, None where nothing was."""

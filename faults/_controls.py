@@ -64,7 +64,7 @@ def controls_of(found: Sequence[Found]) -> list[list[Mutant]]:
 
 
 def _family(found: Found) -> str:
-    return found.name.rpartition(".")[0] or str(found.path)
+    return found.name.partition(" ")[0].rpartition(".")[0] or str(found.path)
 
 
 def _kinds(found: Found) -> dict[str, Mutant]:

@@ -12,6 +12,7 @@ from trivet.properties._gate import CRASH, Gate
 from trivet.properties._generate import Generator
 from trivet.properties._laws import Ability, StandardLaw, Tally, standard_laws
 from trivet.properties._observe import DiscardedError, Observation
+from trivet.properties._place import place_of
 from trivet.properties._production import observe_production, production_cases
 from trivet.properties._profiles import Profile
 from trivet.properties._refusals import refusals
@@ -233,7 +234,8 @@ class Judges:
         except (InapplicableError, DiscardedError) as reason:
             gate.inapplicable = str(reason)
         except Exception as error:
-            gate.not_judged = f"the law crashed: {type(error).__name__}: {error}"
+            told = f"{type(error).__name__}: {error}{place_of(error)}"
+            gate.not_judged = f"the law crashed: {told}"
         else:
             launches = observation.launches if observation is not None else 0
             gate.add(tally, launches=launches, normal=bool(notes.get("normal", True)))

@@ -12,6 +12,7 @@ from trivet.properties._contract import Contract
 from trivet.properties._failure import failure_of
 from trivet.properties._judges import Judges, RejectedError
 from trivet.properties._observe import DiscardedError, observe
+from trivet.properties._place import place_of
 from trivet.properties._sizes import Choice
 from trivet.properties._verdict import (
     Failure,
@@ -60,7 +61,8 @@ def replay(path: str | Path) -> Replayed:
     except (InapplicableError, NotJudgedError, NotPromisedError, DiscardedError) as reason:
         return Replayed(witness, not_judged=str(reason))
     except Exception as error:
-        return Replayed(witness, not_judged=f"the law crashed: {type(error).__name__}: {error}")
+        told = f"{type(error).__name__}: {error}{place_of(error)}"
+        return Replayed(witness, not_judged=f"the law crashed: {told}")
     return Replayed(witness)
 
 
