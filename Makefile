@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 OTHER_PYTHONS := 3.12 3.13
 
-.PHONY: gate audit test lint night report browser matrix race power clean
+.PHONY: gate audit test lint night report browser table matrix race power clean
 
 $(READY): pyproject.toml ci/constraints.txt ci/constraints-pypi.txt ci/install.sh
 	ci/install.sh $(VENV)
@@ -44,6 +44,10 @@ report: $(READY)    ## writes the gates' report as one HTML page; opens it where
 browser: $(READY)   ## the pages in a real browser, which Debian's packages bring where it is missing
 	ci/install_browser.sh
 	$(PYTEST) -q tests/test_pages.py
+
+table: $(READY)     ## the README's table of the audit, from an audit of everything
+	$(BIN)/trivet audit --json .trivet/audit.json --html .trivet/audit.html; status=$$?; \
+	$(BIN)/python -m trivet.ci.audit_table .trivet/audit.json --write; exit $$status
 
 matrix: $(READY)    ## the unit tests on the other Pythons that this machine has
 	@found=; for version in $(OTHER_PYTHONS); do \
