@@ -115,6 +115,9 @@ def against_base(rows: Sequence[Row], base: Sequence[Row], revision: str) -> lis
             known[row.source, row.target][row.sample] = Locked(row.specialisation, row.metrics)
     entries = []
     for target, group in _grouped(rows):
+        if not _is_locked(target):
+            entries += [_built(row) for row in group]
+            continue
         pairs = _paired(group, known[group[0].source, target])
         entries += [_against_revision(row, pairs.get(row.sample), revision) for row in group]
     return entries
