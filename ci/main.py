@@ -47,6 +47,8 @@ ProfileOption = Annotated[Profile, typer.Option(help="20, 100 or 1,000 examples 
 On = Annotated[Executor, typer.Option("--on", help="Where launches run.")]
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same examples.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core.")]
+SINCE_HELP = "Only functions that changed since a git revision."
+Since = Annotated[str | None, typer.Option(metavar="REV", help=SINCE_HELP)]
 Json = Annotated[Path | None, typer.Option("--json", help="Write machine output, version 1.")]
 JUnit = Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Write one HTML page.")]
@@ -126,10 +128,7 @@ def audit(
     shard: Annotated[
         str, typer.Option(metavar="K/N", help="Only the K-th of N parts of the mutants.")
     ] = "1/1",
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="REV", help="Only functions that changed since a git revision."),
-    ] = None,
+    since: Since = None,
     tests: Annotated[
         str | None, typer.Option(metavar="CMD", help="Also run these tests on the same mutants.")
     ] = None,
