@@ -30,9 +30,10 @@ lint: $(READY)      ## style, types, doctests
 	$(BIN)/mypy
 	$(PYTEST) -q --doctest-modules src/trivet
 
-night: $(READY)     ## what takes minutes: tests marked night, the gates at 1,000 examples
+night: $(READY)     ## what takes minutes: tests marked night, the gates at 1,000 examples, the whole audit
 	$(PYTEST) -q -m night
 	$(BIN)/trivet gate --profile deep
+	$(BIN)/trivet audit
 
 report: $(READY)    ## writes the gates' report as one HTML page; opens it where there is a desktop
 	@$(BIN)/trivet gate --profile quick --html .trivet/gate.html; status=$$?; \
