@@ -126,11 +126,13 @@ def exits_judged_before_the_trajectory(edit: Edit) -> Any:
 
 @trades_replay.fault(expects=("matches_oracle",), number=44)
 def setting_of_zero_taken_for_absent(edit: Edit) -> Any:
-    """A band given as 0 became the default of 1: zero is rarely configured."""
+    """What was given as 0 became the default: a floor of 0 one of 0.4, a band of 0 one of 1.
+
+    Zero is rarely configured; and a band of 1 turns away no whole number of lots.
+    """
     old = "values[name] = value.expand(simulations).contiguous()"
-    absent = "value = torch.where(value == 0, torch.full_like(value, int(default)), value)"
-    guard = 'if name == "delta_floor":\n                '
-    return edit(old, f"{guard}{absent}\n            {old}", module=STATE)
+    absent = "value = torch.where(value == 0, torch.full_like(value, default), value)"
+    return edit(old, f"{absent}\n            {old}", module=STATE)
 
 
 @trades_replay.fault(expects=("matches_oracle",))
