@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from trivet.simulator._special import SPECIAL_UNARY
+
 Function = Callable[..., Any]
 _LARGE = 2.0**960
 
@@ -124,6 +126,7 @@ WIDE_UNARY: dict[str, Function] = {
     "rcbrt": lambda x: 1.0 / np.cbrt(x),
     "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "rcp": lambda x: 1.0 / x,
+    **SPECIAL_UNARY,
 }
 """Functions computed in float64 and rounded once."""
 
@@ -140,6 +143,7 @@ BINARY: dict[str, Function] = {
     "arith.maximumf": maximum,
     "arith.minimumf": minimum,
     "math.copysign": np.copysign,
+    "nextafter": np.nextafter,
 }
 """Functions of two values that round once in any format."""
 
@@ -147,6 +151,8 @@ WIDE_BINARY: dict[str, Function] = {
     "math.powf": np.power,
     "math.atan2": np.arctan2,
     "hypot": np.hypot,
+    "ldexp": lambda a, b: np.ldexp(a, b.astype(np.int32)),
+    "rhypot": lambda a, b: 1.0 / np.hypot(a, b),
     "fdim": lambda a, b: np.where(a > b, a - b, np.where(np.isnan(a + b), np.nan, 0.0)),
 }
 """Functions of two values computed in float64 and rounded once."""

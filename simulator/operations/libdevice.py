@@ -11,6 +11,7 @@ from trivet.simulator.ir import Operation
 from trivet.simulator.operations import conversions
 from trivet.simulator.operations.integers import COUNTS
 from trivet.simulator.operations.registry import Handler, Unsupported, pure
+from trivet.simulator.values import INTEGERS
 
 _SYMBOL = re.compile(r"__(?:nv|ocml)_(?:fast_)?(\w+?)(?:_f(?:16|32|64))?$")
 _BINARY = {
@@ -23,6 +24,8 @@ _BINARY = {
     "copysign": "math.copysign",
     "hypot": "hypot",
     "fdim": "fdim",
+    "rhypot": "rhypot",
+    "nextafter": "nextafter",
     "div_rn": "arith.divf",
     "fdiv_rn": "arith.divf",
     "dadd_rn": "arith.addf",
@@ -52,6 +55,9 @@ _UNARY = {
     "native_cos": "cos",
 }
 _ROUNDED = {"rn": "rint", "rz": "trunc", "rd": "floor", "ru": "ceil"}
+_NEAREST = {"llrint": "rint", "llround": "round", "ilogb": "logb"}
+# Beyond every exponent of float64, subnormals included.
+_FAR = 2200
 _FLOAT_TO_INTEGER = re.compile(r"(?:float|double)2(u?)(int|ll)_(r[nzdu])$")
 _INTEGER_TO_FLOAT = re.compile(r"(u?)(?:int|ll)2(?:float|double)_r[nzdu]$")
 
@@ -82,7 +88,31 @@ def _float_function(name: str, operation: Operation, compiler: Compiler) -> Hand
         return arithmetic.binary(_BINARY[name], element)
     if not operation.result_types[0].is_float:
         return _predicate(name, operation, compiler)
+    if name in ("ldexp", "scalbn"):
+        return _scaled(element, compiler)
+    if name in ("norm3d", "rnorm3d"):
+        return _length(name, element, compiler)
     return arithmetic.unary(_UNARY.get(name, name), element)
+
+
+def _scaled(element: str, compiler: Compiler) -> Handler | None:
+    """x * 2^n with an integer n, rounded once."""
+    scale = compiler.arithmetic.binary("ldexp", element)
+    convert = compiler.arithmetic.from_integer(element)
+    if scale is None:
+        return None
+    times = scale
+    return lambda x, exponent: times(x, convert(np.clip(exponent, -_FAR, _FAR)))
+
+
+def _length(name: str, element: str, compiler: Compiler) -> Handler | None:
+    """Length of a vector of three, or its reciprocal."""
+    hypotenuse = compiler.arithmetic.binary("hypot", element)
+    last = compiler.arithmetic.binary("rhypot" if name[0] == "r" else "hypot", element)
+    if hypotenuse is None or last is None:
+        return None
+    inner, outer = hypotenuse, last
+    return lambda x, y, z: outer(inner(x, y), z)
 
 
 def _predicate(name: str, operation: Operation, compiler: Compiler) -> Handler | None:
@@ -123,6 +153,10 @@ def _conversion(name: str, operation: Operation, compiler: Compiler) -> Handler 
             return None
         towards = rounded
         return lambda value: convert(towards(value)).view(signed)
+    if name.rstrip("f") in _NEAREST:
+        nearest = arithmetic.unary(_NEAREST[name.rstrip("f")], source)
+        whole = conversions.to_integer(arithmetic, source, INTEGERS[target])
+        return None if nearest is None else _chain(nearest, whole)
     to_float = _INTEGER_TO_FLOAT.match(name)
     if to_float:
         convert = arithmetic.from_integer(target)
@@ -134,6 +168,10 @@ def _conversion(name: str, operation: Operation, compiler: Compiler) -> Handler 
     if name in ("int_as_float", "uint_as_float", "longlong_as_double"):
         return arithmetic.from_bits(target)
     return None
+
+
+def _chain(first: Handler, second: Handler) -> Handler:
+    return lambda value: second(first(value))
 
 
 def _integer_function(name: str) -> Handler | None:
@@ -152,8 +190,15 @@ def _integer_function(name: str) -> Handler | None:
         "ffsll": _first_set,
         "mulhi": lambda a, b: ((a.astype(np.int64) * b) >> 32).astype(np.int32),
         "brev": _reversed_bits,
+        "mul24": lambda a, b: _low24(a) * _low24(b),
+        "umul24": lambda a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF),
     }
     return table.get(name)
+
+
+def _low24(value: np.ndarray) -> np.ndarray:
+    """The low 24 bits as a signed number."""
+    return (value << 8) >> 8
 
 
 def _population(value: np.ndarray) -> np.ndarray:
