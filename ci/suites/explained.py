@@ -2,7 +2,23 @@
 
 import re
 
-_EXPLAINED: dict[str, dict[str, str]] = {"liger": {}}
+_EXPLAINED: dict[str, dict[str, str]] = {
+    "liger": {
+        r"transformers/test_layer_norm\.py::test_liger_layer_norm\[dtype1": (
+            "torch's layer_norm on a CPU adds up gradients of weights in bfloat16: it is 0.32 off "
+            "float64 at 4x16x128, liger 0.05"
+        ),
+        r"test_group_norm\.py::test_liger_group_norm\[dtype0-.*-16-48-12-8192\]": (
+            "sums of 131,072 products near 0 are compared to 1e-4: torch on a CPU is up to 5.4e-4 "
+            "off float64, liger 1.5e-4"
+        ),
+        r"test_fused_add_rms_norm_lora_parity\[shape1-True-dtype1\]": (
+            "the test's own reference works in bfloat16: at the two elements float64 gives "
+            "-0.08985 and 2.0694, liger -0.08984 and 2.0625, the reference -0.07813 and 2.0938; "
+            "a CPU draws other numbers for seed 42 than a device"
+        ),
+    }
+}
 
 
 def explanation_of(project: str, test: str) -> str:

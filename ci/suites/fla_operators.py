@@ -7,6 +7,7 @@ Dots are those of float32 (`TRITON_F32_DEFAULT=ieee`), so that bounds stay narro
 module needs the project's packages on the path (`operators`).
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,8 @@ from fla.ops.simple_gla import chunk_simple_gla, fused_recurrent_simple_gla
 from trivet import Contract, Precision, Tensor, reals, sizes
 
 triton.knobs.language.fp32_default = "ieee"
+
+_PER_OCTAVE = float(torch.tensor(1 / math.log(2)))
 
 _DIMS = {"B": sizes(1, 2), "T": sizes(1, 70), "H": sizes(1, 2), "K": sizes(16, 16), "V": "K"}
 _QUERY = Tensor("B T H K", domain=reals(-2, 2))
@@ -75,6 +78,19 @@ def _by_head_defined(m: Any, q: Any, k: Any, v: Any, g: Any) -> Any:
 
 def _by_key_defined(m: Any, q: Any, k: Any, v: Any, g: Any) -> Any:
     return _read(m, _scale(q) * q, k, v, m.exp(g)[..., None])
+
+
+def _in_octaves(m: Any, g: Any) -> Any:
+    """Decays as the chunked kernels take them: powers of two, by 1 / ln 2 as float32 holds it."""
+    return m.exp2(_PER_OCTAVE * g)
+
+
+def _by_head_in_octaves(m: Any, q: Any, k: Any, v: Any, g: Any) -> Any:
+    return _read(m, _scale(q) * q, k, v, _in_octaves(m, g)[..., None, None])
+
+
+def _by_key_in_octaves(m: Any, q: Any, k: Any, v: Any, g: Any) -> Any:
+    return _read(m, _scale(q) * q, k, v, _in_octaves(m, g)[..., None])
 
 
 def _retention(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -178,11 +194,11 @@ linear_attn_chunk = _contract(
 linear_attn_recurrent = _contract(
     _without_gate(fused_recurrent_linear_attn), _linear_defined, _ATTENTION, _ANY_ORDER
 )
-simple_gla_chunk = _contract(_gated(chunk_simple_gla), _by_head_defined, _BY_HEAD, _ANY_ORDER)
+simple_gla_chunk = _contract(_gated(chunk_simple_gla), _by_head_in_octaves, _BY_HEAD, _ANY_ORDER)
 simple_gla_recurrent = _contract(
     _gated(fused_recurrent_simple_gla), _by_head_defined, _BY_HEAD, _ANY_ORDER
 )
-gla_chunk = _contract(_gated(chunk_gla), _by_key_defined, _BY_KEY, _ANY_ORDER)
+gla_chunk = _contract(_gated(chunk_gla), _by_key_in_octaves, _BY_KEY, _ANY_ORDER)
 gla_recurrent = _contract(_gated(fused_recurrent_gla), _by_key_defined, _BY_KEY, _ANY_ORDER)
 retention_chunk = _contract(_retention(chunk_retention), _retention_defined, _ATTENTION, _ANY_ORDER)
 retention_recurrent = _contract(

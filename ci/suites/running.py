@@ -80,7 +80,10 @@ def run_files(
         start = time.monotonic()
         status = _run(project, name, limits)
         seconds = time.monotonic() - start
-        _settle(record_of(project, name), status)
+        lost = ("crashed", f"its process ended with status {status}")
+        if status is None:
+            lost = ("too long", "its process had to be killed")
+        _settle(record_of(project, name), *lost)
         with open(_clock(project, name), "a") as file:
             file.write(f"{seconds:.1f}\n")
         result = read_file(project, name)
@@ -120,7 +123,8 @@ def _weight(item: Outcome) -> int:
     return order.index(item.outcome) if item.outcome in order else len(order)
 
 
-def _run(project: Project, name: str, limits: Limits) -> int:
+def _run(project: Project, name: str, limits: Limits) -> int | None:
+    """Return the exit status, None where the time was over and the process did not listen."""
     settings = {
         recorder.RECORD: str(record_of(project, name)),
         recorder.EACH: str(limits.each),
@@ -145,17 +149,17 @@ def _run(project: Project, name: str, limits: Limits) -> int:
             return process.wait(limits.file + limits.test + _GRACE)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            return process.wait()
+            process.wait()
+            return None
 
 
-def _settle(record: Path, status: int) -> None:
-    """Say of a test that began and never ended that it took its process with it."""
+def _settle(record: Path, outcome: str, reason: str) -> None:
+    """Say of a test that began and never ended what became of its process."""
     known: dict[str, dict[str, Any]] = {}
     for line in recorder.lines(record):
         known[line["test"]] = line
     lost = [test for test, line in known.items() if line["outcome"] == "begun"]
     with open(record, "a") as file:
         for test in lost:
-            reason = f"its process ended with status {status}"
-            line = asdict(Outcome(test, "crashed", reason))
+            line = asdict(Outcome(test, outcome, reason))
             file.write(json.dumps(line) + "\n")
