@@ -66,8 +66,7 @@ class _Bench:
     def _timed(self, tree: Any) -> list[Document]:
         from trivet.ci.timed import run_timed
 
-        root = None if tree is None else tree.root
-        return run_timed(self.found, root, self.progress)
+        return run_timed(self.found, tree, self.progress)
 
     def _rows(self) -> list[Row]:
         """Measure every part; one that brought nothing has one row that says why."""
