@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 OTHER_PYTHONS := 3.12 3.13
 
-.PHONY: gate audit test lint night report browser table matrix race power clean
+.PHONY: gate audit test lint night report browser table matrix race power bench bench-self bench-gpu clean
 
 $(READY): pyproject.toml ci/constraints.txt ci/constraints-pypi.txt ci/install.sh
 	ci/install.sh $(VENV)
@@ -64,6 +64,16 @@ race: $(READY)      ## the simulator's speed beside Triton's interpreter
 
 power: $(READY)     ## false alarms and detection of the bounds beside other projects' rules
 	$(BIN)/python -m trivet.ci.power
+
+bench: $(READY)     ## trivet's own speed: examples and mutants a second, start, imports
+	$(PYTEST) tests/speed/bench_ourselves.py -q --benchmark-columns=median,iqr,rounds --benchmark-sort=name
+
+bench-self: $(READY) ## would the bench notice? planted regressions and neutral edits
+	$(BIN)/python -m trivet.ci.bench_self_test
+
+bench-gpu: $(READY) ## all that needs a GPU: gates, spread, planted pairs, kernels beside others
+	$(BIN)/python -m trivet.ci.on_gpu
+	$(PYTEST) tests/speed/bench_kernels.py -q -rs --benchmark-columns=median,iqr,rounds
 
 clean:              ## everything that the other targets made
 	rm -rf $(VENV) .trivet .hypothesis .mypy_cache .ruff_cache .pytest_cache build dist src/*.egg-info
