@@ -1,5 +1,6 @@
 """Accepts or refuses what a kernel stored, element by element."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,19 @@ def room(value: Value, actual: npt.NDArray[Any]) -> Array:
     if value.error is None or actual.dtype.kind in "iub":
         return np.zeros(np.shape(value.value))
     return _room(value.value.astype(np.float64), value.error, format_of(actual.dtype))
+
+
+def ulps(distance: float, value: float, dtype: Any) -> float:
+    """A distance in units in the last place of ``value`` in a float dtype; NaN where it has none.
+
+    >>> ulps(2.0**-22, 1.5, np.float32)
+    2.0
+    """
+    format = format_of(dtype)
+    if not math.isfinite(value):
+        return math.nan
+    exponent = max(math.frexp(value)[1], format.minimum + 1)
+    return distance / 2.0 ** (exponent - format.significand)
 
 
 def _room(centre: Array, error: Array, format: Format) -> Array:

@@ -54,7 +54,7 @@ def test_matches_oracle():
     assert found.text == (
         "case breaks matches_oracle at float32\n"
         "  Every output has the oracle's shape and dtype, and every element lies in its interval.\n"
-        "  out[0] = 3, oracle 2: error 1 > bound 0 (no step rounds)\n"
+        "  out[0] = 3, oracle 2: error 1 (4.19e+06 ulp) > bound 0 (no step rounds)\n"
         "  smallest inputs found: N = 1\n"
         "    x = float32 (1,): [1.]"
     )
@@ -126,7 +126,7 @@ def test_ignores_layout():
     assert found.text == (
         "case breaks ignores_layout at float32\n"
         "  Dense copies of the arguments give the same result as the layouts they came in.\n"
-        "  out[1] = 0, in the layout drawn the oracle gives 2: error 2 > bound 0 (no step rounds)\n"
+        "  out[1] = 0, in the layout drawn the oracle gives 2: error 2 (8.39e+06 ulp) > bound 0 (no step rounds)\n"
         "  smallest inputs found: N = 2\n"
         "    x = float32 (2,) with strides (2,): [1., 1.]"
     )
@@ -276,3 +276,18 @@ def test_nan_among_many_values_is_told():
     x = torch.ones(20)
     x[3:9] = float("nan")
     assert describe(x) == "float32 (20,): 2 distinct values from 1.0 to 1.0, nan among them"
+
+
+def wrong_gradient(g, x):
+    found = 2 * g
+    if found.numel():
+        found[-1, -1] += 1
+    return {"x": found}
+
+
+def test_gradients_match_names_the_element_of_the_argument():
+    fields = {"dims": {"M": sizes(1, 3), "N": sizes(2, 3)}, "args": {"x": Tensor("M N")}}
+    found = failure(contract_of(doubled, backward=wrong_gradient, **fields), "gradients_match")
+    assert found.index == "gradient of x[0, 1]"
+    assert "gradient of x[0, 1] = " in found.text
+    assert " ulp) > bound " in found.text

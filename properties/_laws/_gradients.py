@@ -45,11 +45,11 @@ def gradients_match(observation: Observation, dtype: str) -> Tally:
         raise of_fault(fault)
     elements = undecided = 0
     margin = 0.0
-    for name, actual, value in _judged(observation, found, cotangents):
+    for name, actual, value, places in _judged(observation, found, cotangents):
         output = Output(f"gradient of {name}", torch.empty(0), actual)
         judged = accept(actual, value)
         if not (judged.ok | judged.undecided).all():
-            raise outside(output, value, judged, what="forward mode")
+            raise outside(output, value, judged, what="forward mode", places=places)
         elements += actual.size
         undecided += int(judged.undecided.sum())
         margin = max([margin, *judged.ratio[~judged.undecided].ravel().tolist()])
@@ -140,8 +140,8 @@ def _autograd(
 
 def _judged(
     observation: Observation, found: Gradients, cotangents: list[torch.Tensor | None]
-) -> list[tuple[str, NDArray[Any], Value]]:
-    """Return, for every gradient, its chosen elements and the oracle's values of them."""
+) -> list[tuple[str, NDArray[Any], Value, list[tuple[int, ...]]]]:
+    """Return, for every gradient, its chosen elements, the oracle's values, and their indices."""
     arrays = known_arrays(observation.inputs)
     names = [name for name, value in found.items() if value is not None]
     for name in names:
@@ -158,6 +158,7 @@ def _judged(
             names,
             weights,
             precision=observation.contract.precision,
+            profile=str(getattr(observation.executor, "profile", observation.executor.name)),
             elements=chosen,
         )
     except OracleError as error:
@@ -166,8 +167,13 @@ def _judged(
         name: numpy_of(tensor).reshape(-1) for name, tensor in found.items() if tensor is not None
     }
     return [
-        (name, flat[name][chosen[name]], value) for name, value in zip(names, values, strict=True)
+        (name, flat[name][chosen[name]], value, _indices(chosen[name], np.shape(arrays[name])))
+        for name, value in zip(names, values, strict=True)
     ]
+
+
+def _indices(flat: NDArray[np.int64], shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    return [tuple(map(int, np.unravel_index(place, shape))) if shape else () for place in flat]
 
 
 def _same_shape(name: str, gradient: torch.Tensor | None, arrays: Mapping[str, Any]) -> None:

@@ -1,9 +1,11 @@
 """Laws that compare a run's outputs with the oracle's interval."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from trivet.oracles._accept import Acceptance, accept, room
+from trivet.oracles._accept import Acceptance, accept, room, ulps
 from trivet.oracles._evaluate import Value
 from trivet.oracles._logic import Opaque, accept_logic, logic_room
 from trivet.properties._hints import approximation_hint
@@ -88,17 +90,24 @@ def worst(bad: NDArray[np.bool_], ratio: NDArray[np.float64]) -> tuple[int, ...]
 
 
 def outside(
-    output: Output, value: Value, judged: Acceptance, *, what: str, hint: str = ""
+    output: Output,
+    value: Value,
+    judged: Acceptance,
+    *,
+    what: str,
+    hint: str = "",
+    places: Sequence[tuple[int, ...]] | None = None,
 ) -> Violation:
     """Say which element of ``output`` lies outside the oracle's interval, and by how much.
 
-    ``hint`` is added to the text.
+    ``hint`` is added to the text; ``places`` are the indices of an output of chosen elements.
     """
     bad = ~judged.ok & ~judged.undecided
     index = worst(bad, judged.ratio)
     got = output.actual[index]
     wanted = np.asarray(value.value)[index]
-    where = f"{output.name}[{', '.join(map(str, index))}]" if index else output.name
+    place = index if places is None else places[index[0]]
+    where = f"{output.name}[{', '.join(map(str, place))}]" if place else output.name
     if value.error is None:
         text, bound = f"{where} = {got}, {what} {wanted}: must be equal", "0"
     else:
@@ -106,7 +115,7 @@ def outside(
         distance = abs(float(got) - float(wanted))
         bound = f"{error:.4g}"
         text = f"{where} = {float(got):.9g}, {what} {float(wanted):.9g}: "
-        text += f"error {distance:.4g} > bound {bound}"
+        text += f"error {distance:.4g}{_in_ulps(output, distance, wanted)} > bound {bound}"
         text += f" ({value.blame(index)})"
     share = f"; {int(bad.sum())} of {bad.size} elements are wrong" if bad.sum() > 1 else ""
     return Violation(
@@ -117,6 +126,14 @@ def outside(
         wanted=str(wanted),
         bound=bound,
     )
+
+
+def _in_ulps(output: Output, distance: float, wanted: object) -> str:
+    """The distance in units in the last place of the wanted value, of a float that has some."""
+    if output.actual.dtype.kind in "iub":
+        return ""
+    found = ulps(distance, float(wanted), output.actual.dtype)  # type: ignore[arg-type]
+    return f" ({found:.3g} ulp)" if np.isfinite(found) else ""
 
 
 @standard("observes")
