@@ -126,7 +126,8 @@ def test_ignores_layout():
     assert found.text == (
         "case breaks ignores_layout at float32\n"
         "  Dense copies of the arguments give the same result as the layouts they came in.\n"
-        "  out[1] = 0, in the layout drawn the oracle gives 2: error 2 (8.39e+06 ulp) > bound 0 (no step rounds)\n"
+        "  out[1] = 0, in the layout drawn the oracle gives 2: "
+        "error 2 (8.39e+06 ulp) > bound 0 (no step rounds)\n"
         "  smallest inputs found: N = 2\n"
         "    x = float32 (2,) with strides (2,): [1., 1.]"
     )
