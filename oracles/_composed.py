@@ -29,10 +29,11 @@ class Composed:
     reach: float = np.inf
 
 
-# Measured on all float32 numbers from 2^-13 to where tanh and expm1 end, log1p up to 2^13 (3.05; any
-# further on: logarithm, quotient and product round once each, and the rounding of s counts by
-# less than one). Shares: of exp(x) - 1, e^x / (e^x - 1) from |x| = 1/2 on; of tanh, 2 f / ((1 + f)^2 tanh(x)) from
-# 0.9 on. Of quotients, the correction over the result: 1 - x / expm1(x), 2 f / ((1 + f) tanh(x)).
+# Measured on all float32 numbers from 2^-13 to where tanh and expm1 end, log1p (3.05) up to 2^13:
+# further on its logarithm, quotient and product round once each, and the rounding of s counts by
+# less than one. Shares: of exp(x) - 1, e^x / (e^x - 1) from |x| = 1/2 on; of tanh,
+# 2 f / ((1 + f)^2 tanh(x)) from 0.9 on. Of quotients, the correction over the result:
+# 1 - x / expm1(x), 2 f / ((1 + f) tanh(x)).
 COMPOSED = {
     "tanh": Composed(1.68, exponential=0.34, quotient=0.40, start=1.8, reach=1.8),
     "expm1": Composed(2.0, exponential=2.55, quotient=0.28, start=0.5),
