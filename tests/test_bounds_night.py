@@ -1,10 +1,13 @@
-"""The tests of stable forms again, on fresh inputs, until a million results have been judged."""
+"""A million cases of right kernels, and the tests of stable forms again on fresh inputs."""
 
 import inspect
+import json
 
 import pytest
 from tests import test_bounds_moments, test_bounds_orders, test_bounds_softmax
 from tests.forms import float32
+
+from trivet.ci import power
 
 MODULES = (test_bounds_moments, test_bounds_orders, test_bounds_softmax)
 VALUES = {
@@ -14,6 +17,8 @@ VALUES = {
 }
 RESULTS = 10**6
 WORKERS = 4
+# `make power` judges 2 * 10^5 cases of right kernels, on other inputs with each seed.
+SHARE = "4.6"
 
 
 def settings(function):
@@ -42,3 +47,11 @@ def test_no_right_form_is_refused_in_a_million_results(worker, monkeypatch):
             for setting in settings(function):
                 function(**setting)
     assert float32.JUDGED["worst"] <= 1.0
+
+
+@pytest.mark.night
+def test_no_right_kernel_is_refused_in_a_million_cases(capsys):
+    power.main(["--json", "--share", SHARE, "--seed", "1"])
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["cases"] >= 10**6
+    assert printed["false_alarms"] == 0
