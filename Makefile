@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 OTHER_PYTHONS := 3.12 3.13
 
-.PHONY: gate audit test lint night report browser table matrix race power bench bench-self bench-gpu clean
+.PHONY: gate audit test lint night report browser table matrix race recall power bench bench-self bench-gpu clean
 
 $(READY): pyproject.toml ci/constraints.txt ci/constraints-pypi.txt ci/install.sh
 	ci/install.sh $(VENV)
@@ -61,6 +61,9 @@ matrix: $(READY)    ## the unit tests on the other Pythons that this machine has
 
 race: $(READY)      ## the simulator's speed beside Triton's interpreter
 	$(BIN)/python -m trivet.ci.race
+
+recall: $(READY)    ## what each sanitizer sees of faults planted in other people's kernels and ours
+	$(BIN)/python -m trivet.ci.recall
 
 power: $(READY)     ## false alarms and detection of the bounds beside other projects' rules
 	$(BIN)/python -m trivet.ci.power
