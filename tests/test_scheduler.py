@@ -109,3 +109,39 @@ def test_a_launch_leaves_no_thread_behind():
     before = threading.active_count()
     run(waiting.nobody_writes, 40, {"flag": flags(2), "out": zeros(40)})
     assert threading.active_count() == before
+
+
+RACE, STUCK = "race_read_write", "deadlock"
+MISTAKES = {
+    1: RACE,  # accesses in front of the lock
+    2: RACE,  # two locks for one tile
+    3: RACE,  # taken without acquiring
+    4: RACE,  # taken with a release
+    5: RACE,  # not taken at all
+    6: RACE,  # given back at once
+    7: RACE,  # given back in front of the store
+    8: RACE,  # no barrier between the tile and the release
+    9: RACE,  # given back without releasing
+    10: RACE,  # given back with an acquire
+    11: RACE,  # given back by a plain store
+    12: STUCK,  # another lock given back
+    13: STUCK,  # given back as taken
+    14: RACE,  # accesses behind the release
+}
+
+
+@pytest.mark.parametrize("order", ["forward", "reverse"])
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_every_mistake_with_a_lock_is_found(mistake, order):
+    given = {"total": zeros(32), "lock": flags(2), "other": flags(1)}
+    sizes = {"BLOCK": 32, "FAULT": mistake}
+    report = run(waiting.guarded, 4, given, sizes, warps=4, order=order)
+    assert MISTAKES[mistake] in kinds(report)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_lock_that_is_used_right_is_clean(order):
+    given = {"total": zeros(32), "lock": flags(2), "other": flags(1)}
+    sizes = {"BLOCK": 32, "FAULT": 0}
+    assert run(waiting.guarded, 4, given, sizes, warps=4, order=order).faults == []
+    assert (given["total"] == 4).all()

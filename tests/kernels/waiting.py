@@ -74,3 +74,50 @@ def grid_barrier(count, data, out, PROGRAMS: tl.constexpr):
     while tl.atomic_add(count, 0) < PROGRAMS:
         pass
     tl.store(out + program, tl.load(data + (program + 1) % PROGRAMS))
+
+
+@triton.jit
+def guarded(total, lock, other, BLOCK: tl.constexpr, FAULT: tl.constexpr):
+    """One mistake in using a lock, told by ``FAULT``; none for 0."""
+    place = tl.arange(0, BLOCK)
+    program = tl.program_id(0)
+    if FAULT == 1:
+        tl.store(total + place, tl.load(total + place) + 1.0)
+    if FAULT == 2:
+        while tl.atomic_cas(lock + program % 2, 0, 1) == 1:
+            pass
+    elif FAULT == 3:
+        while tl.atomic_cas(lock, 0, 1, sem="relaxed") == 1:
+            pass
+    elif FAULT == 4:
+        while tl.atomic_cas(lock, 0, 1, sem="release") == 1:
+            pass
+    elif FAULT != 5:
+        while tl.atomic_cas(lock, 0, 1) == 1:
+            pass
+    if FAULT == 6:
+        tl.atomic_xchg(lock, 0)
+    held = tl.load(total + place)
+    if FAULT == 7:
+        tl.debug_barrier()
+        tl.atomic_xchg(lock, 0)
+    tl.store(total + place, held + 1.0)
+    if FAULT != 8:
+        tl.debug_barrier()
+    if FAULT == 9:
+        tl.atomic_xchg(lock, 0, sem="relaxed")
+    elif FAULT == 10:
+        tl.atomic_xchg(lock, 0, sem="acquire")
+    elif FAULT == 11:
+        tl.store(lock, 0)
+    elif FAULT == 12:
+        tl.atomic_xchg(other, 0)
+    elif FAULT == 13:
+        tl.atomic_xchg(lock, 1)
+    elif FAULT == 14:
+        tl.atomic_xchg(lock, 0)
+        tl.store(total + place, tl.load(total + place) * 1.0)
+    elif (FAULT != 2) & (FAULT != 6) & (FAULT != 7):
+        tl.atomic_xchg(lock, 0)
+    if FAULT == 2:
+        tl.atomic_xchg(lock + program % 2, 0)
