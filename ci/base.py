@@ -36,8 +36,14 @@ class Tree:
     root: Path
 
     def counterpart(self, path: Path) -> Path:
-        """Return where a path of the repository lies in this tree; any other as it is."""
-        return self.root / path.relative_to(self.top) if path.is_relative_to(self.top) else path
+        """Return where a path of the repository lies in this tree; any other as it is.
+
+        What the revision does not have stays: an environment beside the files, for one.
+        """
+        if not path.is_relative_to(self.top):
+            return path
+        other = self.root / path.relative_to(self.top)
+        return other if other.exists() else path
 
 
 @contextmanager
@@ -88,7 +94,7 @@ def measure_base(found: "Sequence[Found]", tree: Tree, workers: int) -> "list[Ro
         request.write_text(json.dumps(asked))
         done = subprocess.run(
             [sys.executable, "-c", _START, json.dumps(path), str(request), str(answer)],
-            cwd=_existing(tree.counterpart(Path.cwd())),
+            cwd=_folder_of(tree),
             env={**os.environ, "TRIVET_CACHE": os.path.abspath(_cache())},
             stderr=subprocess.PIPE,
             text=True,
@@ -104,6 +110,7 @@ def _cache() -> str:
     return os.environ.get("TRIVET_CACHE") or ".trivet"
 
 
-def _existing(folder: Path) -> Path:
-    """Return the folder or the nearest one above it that the base already had."""
-    return next(place for place in (folder, *folder.parents) if place.is_dir())
+def _folder_of(tree: Tree) -> Path:
+    """Return where we stand in the other tree, or its top where it has no such folder."""
+    here = tree.counterpart(Path.cwd())
+    return here if here.is_relative_to(tree.root) else tree.root

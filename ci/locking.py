@@ -191,6 +191,8 @@ def _against_lock(row: Row, was: "Locked | None", lock: "Lock", known: bool) -> 
 
 def _unlocked(row: Row, lock: "Lock", known: bool) -> str:
     others = lock.toolchains(row.target)
+    if not lock.entries:
+        return f"{lock.path} does not exist yet: {_UPDATE}"
     if known:
         return f"{lock.path} has no {row.sample!r}: {_UPDATE}"
     if others:

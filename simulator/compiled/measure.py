@@ -24,17 +24,14 @@ _LINES_OF_COST = {
     "bytes_read": "read",
     "bytes_written": "written",
     "bytes_atomic": "atomic",
+    "atomics": "atomic",
+    "matrix_rank": "matrix",
+    "matrix_kind": "matrix",
     "matrix_operations": "matrix",
     "double_operations": "double",
 }
 # Where the artifact has nothing left to point at: the line that asks for it in the source.
-_LINES_OTHERWISE = {
-    "matrix_rank": "matrix",
-    "matrix_kind": "matrix",
-    "async_copies": "read",
-    "double": "double",
-    "atomics": "atomic",
-}
+_LINES_OTHERWISE = {"async_copies": "read", "double": "double"}
 
 
 @dataclass(frozen=True)

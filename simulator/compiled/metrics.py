@@ -211,6 +211,7 @@ def _occupancy(metrics: Mapping[str, Value], target: str) -> dict[str, Value]:
     copies = int(metrics["async_copies"]) * float(metrics["async_bits"])
     lanes = blocks * warps * device.target.warp_size
     return {
+        "fits": int(int(metrics["shared_bytes"]) <= device.most_shared),
         "occupancy": round(blocks * warps / device.warps, 3),
         "bytes_in_flight": int(lanes * (loads + copies) / 8),
     }

@@ -69,6 +69,7 @@ RULES = (
     Rule("double", "HARD", 1, "float64 arithmetic: a half to a sixty-fourth of float32's speed"),
     Rule("atomics", "HARD", 1, "atomic operations make programs wait for each other"),
     Rule("async_copies", "HARD", -1, "loads no longer overlap with work: fewer copies in flight"),
+    Rule("fits", "HARD", -1, "a block needs more shared memory than there is: it cannot start"),
     Rule("matrix_rank", "HARD", -1, "products run on a slower unit, or on none"),
     Rule("registers", "SOFT", 1, "fewer warps fit beside each other", 0.10, 2),
     Rule("shared_bytes", "SOFT", 1, "fewer blocks fit beside each other", 0.10),

@@ -25,7 +25,8 @@ class Device:
 
     ``warps`` and ``blocks`` may be resident at once; ``registers`` are 32-bit ones for each lane
     of a scheduler's share (AMD) or of the whole multiprocessor (NVIDIA), given out by
-    ``register_unit``; ``shared`` is in bytes, of which each block loses ``shared_reserved``.
+    ``register_unit``; ``shared`` is in bytes, of which each block loses ``shared_reserved``
+    and may have ``most_shared``.
     Sources: CUDA C++ Programming Guide, technical specifications per compute capability; AMD
     CDNA3 and RDNA3 instruction set architecture reference guides.
     """
@@ -37,16 +38,21 @@ class Device:
     register_unit: int
     shared: int
     shared_unit: int
+    most_shared: int
     shared_reserved: int = 0
     schedulers: int = 4
 
 
+_KILO = 1024
 DEVICES = {
-    "sm_80": Device(GPUTarget("cuda", 80, 32), 64, 32, 65536, 256, 164 * 1024, 128, 1024),
-    "sm_90": Device(GPUTarget("cuda", 90, 32), 64, 32, 65536, 256, 228 * 1024, 128, 1024),
-    "sm_100": Device(GPUTarget("cuda", 100, 32), 64, 32, 65536, 256, 228 * 1024, 128, 1024),
-    "gfx942": Device(GPUTarget("hip", "gfx942", 64), 32, 32, 512, 8, 64 * 1024, 512),
-    "gfx1100": Device(GPUTarget("hip", "gfx1100", 32), 64, 64, 1536, 24, 128 * 1024, 1024),
+    name: Device(GPUTarget(*about), *numbers)
+    for name, about, numbers in (
+        ("sm_80", ("cuda", 80, 32), (64, 32, 65536, 256, 164 * _KILO, 128, 163 * _KILO, _KILO)),
+        ("sm_90", ("cuda", 90, 32), (64, 32, 65536, 256, 228 * _KILO, 128, 227 * _KILO, _KILO)),
+        ("sm_100", ("cuda", 100, 32), (64, 32, 65536, 256, 228 * _KILO, 128, 227 * _KILO, _KILO)),
+        ("gfx942", ("hip", "gfx942", 64), (32, 32, 512, 8, 64 * _KILO, 512, 64 * _KILO)),
+        ("gfx1100", ("hip", "gfx1100", 32), (64, 64, 1536, 24, 128 * _KILO, 1024, 64 * _KILO)),
+    )
 }
 
 
