@@ -105,7 +105,7 @@ def slope_of_elu_from_its_value(edit: Edit) -> Any:
     return edit(old, new, module=BACKWARD)
 
 
-@heads_dense_backward.fault(expects=("matches_oracle",))
+@heads_dense_backward.fault(expects=("sure_heads_pass_on_their_small_slope",))
 def probability_slope_by_subtraction(edit: Edit) -> Any:
     """p (1 - p): for a sure head 1 - p has lost its digits."""
     return edit(

@@ -7,7 +7,7 @@ import torch
 from trivet import Contract, Tensor
 from trivet.impl import heads as kernels
 from trivet.oracles import heads as oracles
-from trivet.properties._expect import near, same_bits
+from trivet.properties._expect import interval, near, same_bits
 from trivet.properties.heads.inputs import (
     ARGS,
     BAD_HEAD,
@@ -68,6 +68,31 @@ def negating_both_cotangents_negates_every_gradient(
     again = rerun(g_logits=-g_logits, g_p=-g_p)
     for name, got, before in zip(out._fields, again, out, strict=True):
         same_bits(0.0 + got, 0.0 - before, f"{name} of negated cotangents")
+
+
+@heads_dense_backward.law
+def sure_heads_pass_on_their_small_slope(
+    g_p: Array,
+    s: Array,
+    W1: Array,
+    b1: Array,
+    W2: Array,
+    b2: Array,
+    w_gate: Array,
+    bg: Array,
+    w_main: Array,
+    bm: Array,
+    w_skip: Array,
+    rerun: Rerun,
+) -> None:
+    """Through the probability alone ds keeps its relative accuracy, also where p is nearly 1."""
+    layers = {"W1": W1, "b1": b1, "W2": W2, "b2": b2, "w_gate": w_gate, "bg": bg}
+    wanted, error = interval(
+        oracles.heads_backward,
+        **(layers | {"g_logits": 0 * g_p, "g_p": g_p, "s": s, "w_main": w_main, "bm": bm}),
+        w_skip=w_skip,
+    )
+    near(rerun(g_logits=0 * g_p)[0], wanted, error, "ds through p alone")
 
 
 @heads_block_diagonal_backward.law
