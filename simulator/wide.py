@@ -17,6 +17,7 @@ _EXACT_UFUNCS = frozenset(
         np.negative,
         np.minimum,
         np.maximum,
+        np.maximum,
         np.fmod,
         np.floor_divide,
     }

@@ -24,7 +24,15 @@ _KEEPING = (
     "arith.extsi",
     "arith.index_cast",
 )
-_FOLLOWED = (*_ARITHMETIC, *_KEEPING, "arith.select", "arith.divsi", "arith.remsi")
+_FOLLOWED = (
+    *_ARITHMETIC,
+    *_KEEPING,
+    "arith.select",
+    "arith.divsi",
+    "arith.remsi",
+    "arith.minsi",
+    "arith.maxsi",
+)
 _ADDRESSES = (
     "tt.addptr",
     "tt.descriptor_load",

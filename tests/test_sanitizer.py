@@ -234,6 +234,15 @@ def test_an_offset_that_wraps_to_a_place_inside_is_found_at_its_product():
     )
 
 
+@pytest.mark.parametrize("form", range(15))
+def test_a_wrap_is_found_whatever_lies_between_it_and_the_address(form):
+    given = {"x": zeros(64), "index": np.full(4, 4, np.int32), "stride": 2**30, "steps": 4}
+    found = run(faulty.wraps_in_many_ways, 8, given, {"FORM": form}, programs=(4,)).faults
+    assert {fault.kind for fault in found} == {"int_wrap"}
+    given |= {"stride": 3, "x": zeros(64)}
+    assert kinds(run(faulty.wraps_in_many_ways, 8, given, {"FORM": form}, programs=(4,))) == []
+
+
 def test_a_loaded_index_that_wraps_is_found():
     index = np.array([1, 4, 2], np.int32)
     given = {"index": index, "x": zeros(64), "out": zeros(3), "stride": 2**30}

@@ -245,3 +245,56 @@ def hash_table(keys, table, BLOCK: tl.constexpr):
     key = tl.load(keys + tl.program_id(0))
     place = ((key * 668265261) & 0x7FFFFFFF) % BLOCK
     tl.atomic_add(table + place, 1)
+
+
+@triton.jit
+def wraps_in_many_ways(x, index, stride, steps, FORM: tl.constexpr):
+    """Program 4 reaches a place inside ``x`` by a product that 32 bits do not hold."""
+    row, lane = tl.program_id(0), tl.arange(0, 4)
+    start = row * stride
+    if FORM == 0:
+        place = start + lane
+    elif FORM == 1:
+        place = (row + lane * 0) * stride
+    elif FORM == 2:
+        place = lane - (0 - row) * stride
+    elif FORM == 3:
+        place = tl.load(index + lane * 0) * stride + lane
+    elif FORM == 4:
+        place = tl.where(lane < 2, start, 0) + lane
+    elif FORM == 5:
+        place = tl.minimum(start, 63) + lane
+    elif FORM == 6:
+        place = (start + lane) % 60
+    elif FORM == 7:
+        place = start // 2 + lane
+    elif FORM == 8:
+        place = tl.reshape(
+            (row * stride + tl.arange(0, 2))[:, None] + tl.arange(0, 2)[None, :], (4,)
+        )
+    elif FORM == 9:
+        place = lane
+        for _ in range(steps):
+            place += stride
+    elif FORM == 10:
+        place = lane
+        count = 0
+        while count < steps:
+            place += stride
+            count += 1
+    elif FORM == 11:
+        place = lane
+        if row > 3:
+            place = lane + start
+    elif FORM == 12:
+        place = (lane + stride * steps) * 1
+    elif FORM == 13:
+        place = tl.trans((start + lane)[None, :]).reshape(4)
+    else:
+        place = (start + lane).to(tl.int64)
+    if FORM == 5:
+        tl.store(x + place, 1.0, mask=place < 60)
+    elif FORM == 4:
+        tl.atomic_add(x + place, 1.0)
+    else:
+        tl.store(x + place, 1.0)
