@@ -17,7 +17,6 @@ _EXACT_UFUNCS = frozenset(
         np.negative,
         np.minimum,
         np.maximum,
-        np.maximum,
         np.fmod,
         np.floor_divide,
     }
