@@ -81,16 +81,29 @@ def _by_key_defined(m: Any, q: Any, k: Any, v: Any, g: Any) -> Any:
 
 
 def _in_octaves(m: Any, g: Any) -> Any:
-    """Decays as the chunked kernels take them: powers of two, by 1 / ln 2 as float32 holds it."""
-    return m.exp2(_PER_OCTAVE * g)
+    """Decays between any two steps (B, T, T, ...), by differences of running sums as in chunks.
+
+    Powers of two, by 1 / ln 2 as float32 holds it; nothing comes from later steps.
+    """
+    sums = m.cumsum(_PER_OCTAVE * g, axis=1)
+    steps = m.arange(g.shape[1])
+    past = (steps[:, None] >= steps).reshape((1, len(steps), len(steps)) + (1,) * (g.ndim - 2))
+    return m.where(past, m.exp2(sums[:, :, None] - sums[:, None]), 0.0)
+
+
+def _weighed(m: Any, weights: Any, v: Any) -> Any:
+    """Sum over the steps s of ``weights`` (B, T, S, H) times ``v`` (B, S, H, V)."""
+    return m.einsum("btsh,bshv->bthv", weights, v)
 
 
 def _by_head_in_octaves(m: Any, q: Any, k: Any, v: Any, g: Any) -> Any:
-    return _read(m, _scale(q) * q, k, v, _in_octaves(m, g)[..., None, None])
+    scores = m.einsum("bthk,bshk->btsh", _scale(q) * q, k)
+    return _weighed(m, scores * _in_octaves(m, g), v)
 
 
 def _by_key_in_octaves(m: Any, q: Any, k: Any, v: Any, g: Any) -> Any:
-    return _read(m, _scale(q) * q, k, v, _in_octaves(m, g)[..., None])
+    products = (_scale(q) * q)[:, :, None] * k[:, None] * _in_octaves(m, g)
+    return _weighed(m, m.sum(products, axis=-1), v)
 
 
 def _retention(function: Callable[..., Any]) -> Callable[..., Any]:

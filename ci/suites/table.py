@@ -30,6 +30,8 @@ def summary(project: Project, results: Sequence[FileResult]) -> tuple[str, int]:
 
 def table(project: Project, results: Sequence[FileResult], timeout: int, each: int) -> str:
     """Return the page: a row per file, then every failure, every fault, every reason."""
+    reached = [result for result in results if result.outcomes]
+    left = [result.file for result in results if not result.outcomes]
     lines = [
         f"# The kernel tests of {project.requirement}, unmodified, on a CPU",
         "",
@@ -41,7 +43,9 @@ def table(project: Project, results: Sequence[FileResult], timeout: int, each: i
         "",
         "| file | passed | failed | faults | too long | skipped | not in the sample | s |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
-        *map(_row, results),
+        *map(_row, reached),
+        "",
+        f"Not reached: {', '.join(left) or 'none'}.",
         "",
         *_section("Failures", _failures(project, results)),
         *_section("Faults", _faults(results)),
