@@ -4,8 +4,9 @@
     python -m trivet.ci.sweep --on simulator --inputs 1048576
 
 Compares each function with float64, block by block of inputs, and the worst of each block with
-mpmath at 113 bits; writes the largest error in ulps of the true value, on which a profile of
-trivet.oracles is built. An interrupted sweep resumes after the last finished block.
+mpmath at 113 bits; writes the largest error in ulps of the true value. With --keep a whole sweep
+becomes the profile from which bounds on this device are derived (fixtures/profiles). An interrupted
+sweep resumes after the last finished block.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trivet.ci.document import environment
+from trivet.oracles._profile import PROFILES, SWEEPS, profile_named, swept
 from trivet.simulator.cache import cache_folder, write_whole
 
 if TYPE_CHECKING:
@@ -27,8 +29,9 @@ ALL_INPUTS = 2**32
 BLOCK = 2**24
 _PROGRAM = 1024
 _WORST = 4
-# As in float32: the smallest normal number, and where rounding to nearest gives infinity.
-_NORMAL = 2.0**-126
+# As in float32: the smallest normal number and the smallest of all, and where rounding to nearest
+# gives infinity.
+_NORMAL, _SUBNORMAL = 2.0**-126, 2.0**-149
 _OVERFLOW = (2 - 2.0**-24) * 2.0**127
 
 Evaluate = Callable[[str, "torch.Tensor"], "torch.Tensor"]
@@ -141,7 +144,7 @@ def measure(record: Record, name: str, x: "torch.Tensor", y: "torch.Tensor") -> 
     wrong = (~finite & ~same) | off
     small_input = (x.abs() < _NORMAL) & (x != 0)
     _note_wrong(record, x, wrong & ~small_input)
-    record.flushed += int((near_zero & (y == 0) & (true != 0)).sum())
+    record.flushed += int((near_zero & (y == 0) & (size >= _SUBNORMAL)).sum())
     exponent = torch.frexp(size).exponent
     error = torch.where(normal, (y - true).abs() / torch.exp2((exponent - 24).double()), 0.0)
     subnormal = torch.where(small_input, error, 0.0)
@@ -289,7 +292,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     print(table({name: sweep.records[name] for name in names}), f"\n{path}")
+    try:
+        if options.keep:
+            print(f"kept as {keep(path, PROFILE_OF[options.on]())}")
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
     return int(any(sweep.records[name].wrong for name in names))
+
+
+def keep(path: Path, name: str, folder: Path = SWEEPS, inputs: int = ALL_INPUTS) -> Path:
+    """Make the sweep in ``path`` the profile ``name``; ValueError where it is not whole or wrong.
+
+    Functions that kernels compose are no functions of the device and are left out.
+    """
+    document = json.loads(path.read_text())
+    own = {n: r for n, r in document["functions"].items() if n in references()}
+    document["functions"] = own
+    swept(PROFILES[name], document, inputs)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / f"{name}.json", json.dumps(document, indent=1))
+    profile_named.cache_clear()
+    return folder / f"{name}.json"
+
+
+def _profile_of_gpu() -> str:
+    import torch
+
+    from trivet.simulator.gpu import profile_of
+
+    about = torch.cuda.get_device_properties(0)
+    return profile_of(getattr(about, "gcnArchName", ""), torch.cuda.get_device_capability(0))
+
+
+PROFILE_OF = {"simulator": lambda: "simulator", "gpu": _profile_of_gpu}
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -298,6 +334,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--inputs", type=int, default=ALL_INPUTS, help="a power of two")
     parser.add_argument("--block", type=int, default=BLOCK, help="inputs at a time")
     parser.add_argument("--functions", default="", help="names, with commas between")
+    parser.add_argument("--keep", action="store_true", help="derive bounds from this sweep")
     parser.add_argument("--out", type=Path, help="file to write, and to resume from")
     options = parser.parse_args(arguments)
     if not 0 < options.inputs <= ALL_INPUTS or options.inputs & (options.inputs - 1):

@@ -1,8 +1,12 @@
 """Profiles: how accurate the elementary operations of one backend are."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from trivet.oracles._formats import FORMATS, Format
 
@@ -77,8 +81,42 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
 )
 
 
+# Sweeps of devices, one file a profile: `python -m trivet.ci.sweep --keep` puts them there.
+SWEEPS = Path(__file__).parent.parent / "fixtures" / "profiles"
+
+
+@cache
 def profile_named(name: str) -> Profile:
-    """The profile called `name`. Raises ValueError for an unknown one."""
+    """The profile called `name`, by the sweep of its device where there is one.
+
+    Raises ValueError for an unknown one, and for a sweep that is none of a whole device.
+    """
     if name not in PROFILES:
         raise ValueError(f"no profile {name!r}; known: {', '.join(PROFILES)}")
-    return PROFILES[name]
+    path = SWEEPS / f"{name}.json"
+    if not path.exists():
+        return PROFILES[name]
+    return swept(PROFILES[name], json.loads(path.read_text()))
+
+
+def swept(seed: Profile, document: Mapping[str, Any], inputs: int = 2**32) -> Profile:
+    """`seed` with the errors of a sweep (the document of trivet.ci.sweep) in place of its own.
+
+    An error is the largest of all `inputs`, so nothing is added but the float64 reference's 2^-20
+    of an ulp; what was not swept, as division, keeps the seed's. Raises ValueError where a function
+    was not swept whole, gave wrong results, or was flushed though the seed keeps subnormal ones.
+    """
+    ulp = dict(seed.ulp)
+    for function, record in document["functions"].items():
+        whole = document["inputs"] == inputs <= record["blocks"] * document["block"]
+        flaw = ""
+        if not whole:
+            flaw = "was not swept on every input"
+        elif record["wrong"]:
+            flaw = f"gave {record['wrong']} wrong results, the first at {record['wrong_at']}"
+        elif record["flushed"] and not seed.flush:
+            flaw = "flushes subnormal results, which this profile keeps"
+        if flaw:
+            raise ValueError(f"no profile {seed.name} from this sweep: {function} {flaw}")
+        ulp[function] = record["ulp"] + 2.0**-20
+    return replace(seed, ulp=MappingProxyType(ulp))

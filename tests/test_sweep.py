@@ -9,7 +9,9 @@ import torch
 
 from trivet.ci import sweep
 from trivet.ci.sweep import Record, Sweep, exactly, inputs_of, main, measure, references
-from trivet.oracles._profile import PROFILES, profile_named
+from trivet.oracles import _profile
+from trivet.oracles._evaluate import evaluate
+from trivet.oracles._profile import PROFILES, profile_named, swept
 from trivet.simulator.gpu import profile_of
 
 SMALL = 2**14
@@ -148,3 +150,57 @@ def test_a_device_is_judged_by_its_own_profile():
     assert profile_of("", (9, 0)) == "sm_90"
     assert profile_of("gfx942:sramecc+:xnack-", (9, 4)) == "gfx942"
     assert profile_of("", (7, 5)) == profile_of("gfx1100", (11, 0)) == "gpu"
+
+
+def small_sweep(tmp_path, functions="exp,sqrt"):
+    path = tmp_path / "sweep.json"
+    assert main(options(path, "--functions", functions)) == 0
+    return path
+
+
+def test_a_whole_sweep_becomes_the_profile_of_its_device(tmp_path, monkeypatch):
+    path = small_sweep(tmp_path)
+    measured = json.loads(path.read_text())["functions"]
+    kept = sweep.keep(path, "sm_90", tmp_path / "profiles", inputs=SMALL)
+    document = json.loads(kept.read_text())
+    profile = swept(PROFILES["sm_90"], document, SMALL)
+    assert profile.ulp["exp"] == measured["exp"]["ulp"] + 2.0**-20 < PROFILES["sm_90"].ulp["exp"]
+    assert profile.ulp["tanh"] == PROFILES["sm_90"].ulp["tanh"], "not swept: the table's"
+    assert (profile.name, profile.flush) == ("sm_90", True)
+
+    whole = {**document, "inputs": 2**32, "block": 2**30}
+    kept.write_text(json.dumps(whole))
+    monkeypatch.setattr(_profile, "SWEEPS", kept.parent)
+    profile_named.cache_clear()
+    try:
+        assert profile_named("sm_90") == profile
+        assert profile_named("sm_80") == PROFILES["sm_80"]
+        bounds = [
+            evaluate(lambda m, x: m.sqrt(x), {"x": np.array([2.0])}, profile=p)[0].error[0]
+            for p in ("sm_90", "sm_80")
+        ]
+        assert bounds[0] < bounds[1]
+    finally:
+        profile_named.cache_clear()
+
+
+def test_half_a_sweep_wrong_results_and_flushed_ones_make_no_profile(tmp_path, capsys):
+    path = small_sweep(tmp_path, "exp")
+    assert main(options(path, "--functions", "exp", "--keep")) == 2
+    assert "exp was not swept on every input" in capsys.readouterr().err
+    document = json.loads(path.read_text())
+    record = document["functions"]["exp"]
+    for change, text in (
+        ({"blocks": 3}, "exp was not swept on every input"),
+        ({"wrong": 2, "wrong_at": "0x1p+0"}, "exp gave 2 wrong results, the first at 0x1p"),
+        ({"flushed": 1}, "exp flushes subnormal results, which this profile keeps"),
+    ):
+        spoiled = {**document, "functions": {"exp": {**record, **change}}}
+        with pytest.raises(ValueError, match=text.replace("+", r"\+")):
+            swept(PROFILES["simulator"], spoiled, SMALL)
+
+
+def test_composed_functions_are_none_of_the_device(tmp_path):
+    path = small_sweep(tmp_path, "exp,composed_tanh")
+    kept = sweep.keep(path, "gpu", tmp_path / "profiles", inputs=SMALL)
+    assert set(json.loads(kept.read_text())["functions"]) == {"exp"}
