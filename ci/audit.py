@@ -9,7 +9,7 @@ from trivet.ci.controls import judge_controls
 from trivet.ci.document import Document, audit_document, environment
 from trivet.ci.errors import CannotJudgeError
 from trivet.ci.gate import Settings, collect, laws_of
-from trivet.ci.mutants import Part, judge_mutants
+from trivet.ci.mutants import Part, judge_mutants, red_laws
 from trivet.ci.pool import Event, Note, run_jobs, start_method
 from trivet.ci.progress import Progress
 from trivet.ci.since import changed_functions
@@ -91,7 +91,13 @@ def run_audit(
         document["verdict"] = document["verdict"] if faults else "green"
         return document, _unproved(found, faults, [])
     audited = judge_mutants(
-        found, names, settings, progress, part=part, collect=collect_with_faults
+        found,
+        names,
+        settings,
+        progress,
+        part=part,
+        collect=collect_with_faults,
+        red={law for fault in faults for law in fault["red"]},
     )
     controls = judge_controls(
         found, names, settings, progress, shard=part.shard, collect=collect_with_faults
@@ -134,7 +140,7 @@ def _unproved(
 ) -> set[str]:
     laws = {law for item in found for law in laws_of(item.contract)}
     red = {law for fault in faults for law in fault["red"]}
-    return laws - red - {mutant["killed_by"] for mutant in mutants}
+    return laws - red - red_laws(mutants)
 
 
 def judge_faults(

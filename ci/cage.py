@@ -23,10 +23,15 @@ _GRACE = 5
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Processor and wall-clock seconds, and bytes of memory beyond those it is forked with."""
+    """Processor seconds, wall-clock seconds, seconds without any work, and bytes of memory.
+
+    Memory counts beyond what the process is forked with. ``wall`` is wide: on a busy machine a
+    second of work takes many, and a verdict must not depend on that.
+    """
 
     processor: float = 60.0
-    wall: float = 600.0
+    wall: float = 6000.0
+    idle: float = 120.0
     memory: int = 2 * 2**30
 
 
@@ -98,12 +103,17 @@ def _limit(kind: int, soft: int, hard: int) -> None:
 def _await(connection: Connection, child: int, limits: Limits) -> tuple[str, Any]:
     """Wait for the child's answer; "gone" where it ended without one, "late" past a limit."""
     parent, started, held = os.getppid(), time.monotonic(), memory_of(child)
+    worked, busy = 0, started
     while not connection.poll(_LOOK_EVERY):
         if os.getppid() != parent:
             _end_group(child)
             os._exit(1)
         if time.monotonic() - started > limits.wall:
             return "late", f"no verdict within {limits.wall:g} s"
+        if (ticks := _ticks(child)) != worked:
+            worked, busy = ticks, time.monotonic()
+        if time.monotonic() - busy > limits.idle:
+            return "late", f"no work done for {limits.idle:g} s"
         taken = memory_of(child) - held
         if taken > limits.memory:
             return "late", f"it took {taken / 2**30:.1f} GiB"
@@ -141,6 +151,16 @@ def _ended_with_us(child: int) -> Iterator[None]:
 def _end_group(child: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
+
+
+def _ticks(process: int) -> int:
+    """Return the processor time that a process has used, in clock ticks; 0 where unknown."""
+    try:
+        with open(f"/proc/{process}/stat") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return int(fields[11]) + int(fields[12])
 
 
 def memory_of(process: int) -> int:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 Collect = Callable[[Sequence[str]], "list[Found]"]
 # An original is judged in half an hour at most; a mutant gets what its originals took, and more.
-ORIGINAL = Limits(processor=1800, wall=7200, memory=4 * 2**30)
-_LEAST, _TIMES, _WALL = 30.0, 5.0, 6.0
+ORIGINAL = Limits(processor=1800, wall=36000, memory=4 * 2**30)
+_LEAST, _TIMES, _WALL = 30.0, 5.0, 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class MutantJudge:
 def _limits_of(job: Job) -> Limits:
     taken = sum(original.seconds for original in job.originals)
     processor = max(_LEAST, _TIMES * taken)
-    return Limits(processor, _WALL * processor)
+    return Limits(processor, wall=_WALL * processor)
 
 
 def entry_of(contract: str, mutant: "Mutant", **verdict: Any) -> Document:

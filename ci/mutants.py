@@ -2,7 +2,7 @@
 
 import hashlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from trivet.ci.gate import Settings
 from trivet.ci.mutant_judge import Collect, Job, MutantJudge, Original, unjudged
 from trivet.ci.pool import Event, run_jobs, start_method
 from trivet.ci.progress import Progress
+from trivet.ci.proving import proved
 from trivet.ci.verdicts import Store, content_of
 from trivet.ci.waivers import waive
 
@@ -39,6 +40,11 @@ class Part:
     functions: frozenset[tuple[str, str]] | None = None
 
     @property
+    def is_fair(self) -> bool:
+        """Whether every mutant is audited, here or in another shard."""
+        return self.sample is None and self.functions is None
+
+    @property
     def is_whole(self) -> bool:
         """Whether every mutant is audited."""
         return self == Part()
@@ -57,7 +63,8 @@ class Audited:
     """What an audit of mutants found.
 
     ``entries`` are theirs, ``broken`` tells where an original is red and which verdicts are
-    unstable, ``laws`` are those that any original keeps.
+    unstable, ``laws`` are those that any original keeps, without what a closer look proved: in an
+    audit of all mutants, laws that were never the first killer are tried by themselves.
     """
 
     entries: list[Document]
@@ -73,8 +80,9 @@ def judge_mutants(
     *,
     part: Part,
     collect: Collect,
+    red: Collection[str] = (),
 ) -> "Audited":
-    """Judge the mutants of the contracts.
+    """Judge the mutants of the contracts; ``red`` are laws that faults have turned red.
 
     A mutant that several contracts reach is judged by each until one kills it. Verdicts known
     from before are not judged again. After Ctrl-C, those that are missing are not_judged.
@@ -84,7 +92,7 @@ def judge_mutants(
         judge = MutantJudge(names, settings.seed, Path(root), collect, list(found))
         run = _Run(judge, store, settings, progress)
         try:
-            return run.audit(part)
+            return run.audit(part, set(red))
         finally:
             store.close()
 
@@ -121,7 +129,7 @@ class _Run:
     progress: Progress
     stopped: bool = False
 
-    def audit(self, part: Part) -> "Audited":
+    def audit(self, part: Part, seen: set[str]) -> "Audited":
         found = self.judge.found
         contents = [content_of(item, self.settings.seed) for item in found]
         known = [self.store.experience(item.name) for item in found]
@@ -132,48 +140,32 @@ class _Run:
             for n in asked
         ]
         kept = dict(zip(asked, self._run(jobs), strict=True))
-        originals = {
-            n: Original(
-                entry["laws"],
-                entry.get("seconds", 0.0),
-                entry["conventional"],
-                killers_of(known[n]),
-                order_of(known[n]),
-            )
-            for n, entry in kept.items()
-            if "laws" in entry and not entry["broken"]
-        }
-        entries = self._run([self._job(each, contents, originals) for each in chosen])
+        originals = {n: _green(entry, known[n]) for n, entry in kept.items() if _is_green(entry)}
+        planned = [self._job(each, contents, originals) for each in chosen]
+        entries = self._run(planned)
         if part.is_whole and not self.stopped:
             kinds = {each.mutant.id: each.mutant.kind for each in chosen}
             for contract, lesson in learned(entries, kinds).items():
                 self.store.learn(contract, lesson)
+        laws = {law for each in originals.values() for names in each.laws.values() for law in names}
+        if part.is_fair and not self.judge.names:
+            killed = [j for j, e in zip(planned, entries, strict=True) if e["verdict"] == "killed"]
+            laws -= proved(laws - seen - red_laws(entries), killed, self._run)
+        broken = [*self._broken(kept), *self._unstable(planned, entries)]
         told = [{k: v for k, v in entry.items() if k not in _UNTOLD} for entry in entries]
-        return Audited(
-            waive(without_duplicates(in_order(told))),
-            [*self._broken(kept), *self._unstable(chosen, entries, contents, originals)],
-            {law for each in originals.values() for laws in each.laws.values() for law in laws},
-        )
+        return Audited(waive(without_duplicates(in_order(told))), broken, laws)
 
-    def _unstable(
-        self,
-        chosen: "Sequence[_Planted]",
-        entries: Sequence[Document],
-        contents: Sequence[str],
-        originals: dict[int, Original],
-    ) -> list[str]:
+    def _unstable(self, planned: Sequence[Job], entries: Sequence[Document]) -> list[str]:
         """Judge some mutants once more; return whose verdict is another one now."""
         pairs = [
-            (self._job(each, contents, originals), entry)
-            for each, entry in zip(chosen, entries, strict=True)
-            if int(each.mutant.id, 16) % _AGAIN_EVERY == 0 and entry["verdict"] != "not_judged"
+            (replace(job, key=f"{job.key}/again", label=f"{job.label} again"), entry)
+            for job, entry in zip(planned, entries, strict=True)
+            if int(entry["id"], 16) % _AGAIN_EVERY == 0 and entry["verdict"] != "not_judged"
         ]
-        jobs = [
-            replace(job, key=f"{job.key}/again", label=f"{job.label} again") for job, _ in pairs
-        ]
+        again = self._run([job for job, _ in pairs])
         return [
             f"unstable: mutant {first['id']} is {_told(first)}, and once more {_told(second)}"
-            for (_, first), second in zip(pairs, self._run(jobs), strict=True)
+            for (_, first), second in zip(pairs, again, strict=True)
             if second["verdict"] != "not_judged" and _told(first) != _told(second)
         ]
 
@@ -243,6 +235,20 @@ class _Run:
         return unjudged(self.judge.found[job.contracts[0]].name, job.mutant, reason)
 
 
+def _is_green(entry: Document) -> bool:
+    return "laws" in entry and not entry["broken"]
+
+
+def _green(entry: Document, known: Any) -> Original:
+    return Original(
+        entry["laws"],
+        entry.get("seconds", 0.0),
+        entry["conventional"],
+        killers_of(known),
+        order_of(known),
+    )
+
+
 def _told(entry: Document) -> str:
     law = entry["killed_by"]
     return f"{entry['verdict']} by {law}" if law else str(entry["verdict"])
@@ -257,6 +263,11 @@ def _of_original(entry: Document) -> str:
     if "laws" not in entry:
         return "not_judged"
     return "red" if entry["broken"] else "green"
+
+
+def red_laws(entries: Sequence[Document]) -> set[str]:
+    """Return every law that was broken when a mutant's search ended."""
+    return {law for entry in entries for law in (*(entry.get("red") or ()), entry["killed_by"])}
 
 
 def in_order(entries: list[Document]) -> list[Document]:

@@ -50,6 +50,7 @@ def sleep() -> None:
         (loop, SHORT, "late", "no verdict within 1 s of processor time"),
         (allocate, SHORT, "late", "it took 0.1 GiB"),
         (sleep, Limits(processor=9, wall=0.3), "late", "no verdict within 0.3 s"),
+        (sleep, Limits(processor=9, idle=0.3), "late", "no work done for 0.3 s"),
         (write_out_of_bounds, SHORT, "lost", "ended by SIGSEGV"),
         (leave, SHORT, "lost", "ended with exit code 3"),
     ],
