@@ -20,20 +20,21 @@ from typing import Any
 from trivet.ci import _recall_runs as runs
 from trivet.ci.pool import Event, Note, run_jobs
 
+_BOUNDS = ("load_mask_dropped", "store_mask_dropped", "bound_off_by_one", "bound_always_met")
 SANITIZERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "out of bounds": (
-        ("load_mask_dropped", "store_mask_dropped", "bound_off_by_one", "bound_always_met"),
+        _BOUNDS,
         ("out_of_bounds", "int_wrap"),
     ),
     "uninitialised": (
-        ("zeros_to_empty", "grid_short", "grid_floored"),
+        ("zeros_to_empty", "grid_short", "grid_floored", "program_always_first"),
         ("uninitialised", "unwritten"),
     ),
     "races": (
-        ("atomic_in_two_steps", "atomic_to_store", "program_always_first"),
+        ("atomic_in_two_steps", "atomic_to_store", "program_always_first", *_BOUNDS),
         ("race_write_write", "race_read_write", "same_value_write"),
     ),
-    "masked lanes": (("load_other_dropped",), ("masked_lanes",)),
+    "masked lanes": (("load_other_dropped", *_BOUNDS), ("masked_lanes",)),
     "read-only": (("copy_dropped",), ("read_only",)),
 }
 """For each sanitizer the mutators that plant its faults, and the kinds it reports."""
@@ -71,7 +72,7 @@ def measure(projects: Sequence[str], most: int, workers: int) -> dict[str, Any]:
     rows = {name: Row() for name in SANITIZERS}
     suspected: list[str] = []
     skipped: list[str] = []
-    mutators = tuple(name for names, _ in SANITIZERS.values() for name in names)
+    mutators = tuple({name for names, _ in SANITIZERS.values() for name in names})
     work = runs.Judge(mutators, most)
     for event in run_jobs(work, jobs, workers, "fork", quiet=SECONDS):
         if event.kind == "note":
