@@ -16,7 +16,10 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+import trivet
+
 PYTHONS = ("python", "python3")
+_FAMILIES = ("impl", "oracles", "properties", "faults")
 # One failure is enough; nothing is written; that trivet is there already is no fault of the tests.
 _OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 
@@ -77,6 +80,29 @@ class First:
     def pytest_collection(self) -> None:
         """Stand before whatever was put first in between."""
         self._put_first()
+
+
+def installed_modules() -> list[str]:
+    """Return the modules of this process that are installed or trivet's machinery: no user's.
+
+    Those of a shipped kernel family count as a user's, since mutants may be planted there.
+    """
+    machinery = Path(trivet.__file__).parent
+    families = [(machinery / folder).resolve() for folder in _FAMILIES]
+    found = []
+    for name, module in list(sys.modules.items()):
+        path = Path(getattr(module, "__file__", None) or "/")
+        installed = "site-packages" in path.parts or "dist-packages" in path.parts
+        ours = name.startswith("trivet.") and not _is_family(name, path, families)
+        if (installed or ours) and getattr(module, "__spec__", None) is not None:
+            found.append(name)
+    return found
+
+
+def _is_family(name: str, path: Path, families: Sequence[Path]) -> bool:
+    parts = name.split(".")
+    inside = any(path.resolve().is_relative_to(family) for family in families)
+    return inside and (parts[1] == "impl" or not parts[min(2, len(parts) - 1)].startswith("_"))
 
 
 def run_suite(command: Sequence[str], home: Path, finder: MetaPathFinder | None) -> int:

@@ -4,6 +4,7 @@ A warm worker holds torch, Triton and pytest; each mutant is planted and tested 
 that one test run leaves nothing to the next. Without a GPU launches run on the simulator.
 """
 
+import importlib
 import importlib.util
 import os
 import resource
@@ -14,6 +15,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,17 +51,21 @@ class Planted:
 
 @dataclass
 class Suite:
-    """Runs a command's tests in forks of a warm worker; spawned, so it knows no user module."""
+    """Runs a command's tests in forks of a warm worker; spawned, so it knows no user module.
+
+    ``modules`` are installed ones that the tests import, so that no fork has to do it again.
+    """
 
     command: str
     home: Path
     root: Path
+    modules: Sequence[str] = ()
     warm: bool = False
 
     def __call__(self, job: Planted, note: Note) -> Document:
         """Return how the tests ended: status, seconds, launches, whether the file was loaded."""
         if not self.warm:
-            _warm_up(self.root)
+            _warm_up(self.root, self.modules)
             self.warm = True
         note("running")
         folder = Path(tempfile.mkdtemp(dir=self.root))
@@ -75,10 +81,15 @@ class Suite:
             "launches": sum(int(each.read_text() or 0) for each in folder.glob("launches-*")),
             "loaded": (folder / "loaded").exists(),
             "output": output.read_text(errors="replace") if job.text is None else "",
+            "modules": _words(folder / "modules"),
         }
 
 
-def _warm_up(root: Path) -> None:
+def _words(path: Path) -> list[str]:
+    return path.read_text().split() if path.exists() else []
+
+
+def _warm_up(root: Path, modules: Sequence[str]) -> None:
     import torch
 
     torch.set_num_threads(1)
@@ -94,6 +105,10 @@ def _warm_up(root: Path) -> None:
         from trivet.simulator.device import SimulatedDriver
 
         driver.set_active(SimulatedDriver())
+    for name in modules:
+        # One that cannot be imported by itself is left to the tests.
+        with suppress(Exception):
+            importlib.import_module(name)
 
 
 def _in_child(suite: Suite, job: Planted, folder: Path) -> None:
@@ -107,6 +122,8 @@ def _in_child(suite: Suite, job: Planted, folder: Path) -> None:
         if job.text is not None:
             finder = _planted.plant(job.path, job.text, (folder / "loaded").touch)
         status = _planted.run_suite(shlex.split(suite.command), suite.home, finder)
+        if job.text is None:
+            (folder / "modules").write_text(" ".join(_planted.installed_modules()))
     except BaseException:
         traceback.print_exc()
     finally:
@@ -116,9 +133,12 @@ def _in_child(suite: Suite, job: Planted, folder: Path) -> None:
 
 
 def _redirect(path: Path) -> None:
+    """Write what this process prints into a file; the sandbox has silenced Python's streams."""
     with open(path, "wb") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def _route(folder: Path) -> None:
@@ -158,16 +178,19 @@ class ExistingTests:
     def __init__(self, command: str, workers: int, progress: Progress) -> None:
         _require(command)
         self._command, self._workers, self._progress = command, workers, progress
+        self._modules: Sequence[str] = ()
         [outcome] = self._run([Planted("the tests as they are")])
         if outcome.get("status") == _NO_TEST:
             raise CannotJudgeError(f"--tests {command!r}: no test was found")
         if outcome.get("status") != 0:
-            told = outcome.get("output") or outcome.get("detail", "no word of why")
+            ended = f"they ended with status {outcome.get('status')} and said nothing"
+            told = outcome.get("output") or outcome.get("detail", ended)
             shown = "\n".join(told.splitlines()[-_SHOWN_LINES:])
             raise CannotJudgeError(f"--tests {command!r}: the tests fail as they are:\n{shown}")
         if not outcome["launches"] and not _has_gpu():
             raise CannotJudgeError(f"--tests {command!r}: they pass and launch no Triton kernel")
         self._seconds = float(outcome["seconds"])
+        self._modules = outcome["modules"]
 
     def judge(self, document: Document, found: "Sequence[Found]") -> None:
         """Run the tests on every real mutant of an audit, and write into it what they saw.
@@ -190,7 +213,7 @@ class ExistingTests:
         """Return how each run of the tests ended; after Ctrl-C what is missing says so."""
         outcomes: dict[int, Document] = {}
         with tempfile.TemporaryDirectory(prefix="trivet-tests-") as root:
-            suite = Suite(self._command, Path.cwd(), Path(root))
+            suite = Suite(self._command, Path.cwd(), Path(root), self._modules)
             events = run_jobs(suite, jobs, self._workers, "spawn")
             try:
                 with self._progress.of(len(jobs)):

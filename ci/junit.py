@@ -7,7 +7,7 @@ from trivet.ci.document import Document
 
 
 def junit(document: Document) -> str:
-    """Return JUnit XML: one suite per contract, or one for faults and one for mutants.
+    """Return JUnit XML: one suite per contract, or one each for faults, mutants and controls.
 
     Red is a failure, not_judged an error, elsewhere and not_promised are skipped with the reason.
     """
@@ -20,6 +20,8 @@ def junit(document: Document) -> str:
         _add_suite(root, "faults", [_fault_case(fault) for fault in document["faults"]])
         if document["mutants"]:
             _add_suite(root, "mutants", [_mutant_case(mutant) for mutant in document["mutants"]])
+        if document["controls"]:
+            _add_suite(root, "controls", [_control_case(each) for each in document["controls"]])
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -81,6 +83,23 @@ def _mutant_case(mutant: dict[str, Any]) -> ElementTree.Element:
         ElementTree.SubElement(case, "error", message=reason)
     elif mutant["verdict"] not in ("killed", "timeout", "crash"):
         ElementTree.SubElement(case, "skipped", message=reason)
+    return case
+
+
+def _control_case(control: dict[str, Any]) -> ElementTree.Element:
+    case = ElementTree.Element(
+        "testcase",
+        classname=control["contract"],
+        name=f"{control['rewrite']} {control['file']}:{control['line']} {control['id']}",
+    )
+    if control["verdict"] == "red":
+        message = _legal(f"{control['law']} breaks on {control['witness']}")
+        ElementTree.SubElement(case, "failure", message=message).text = _legal(control["diff"])
+    elif control["verdict"] == "not_judged":
+        ElementTree.SubElement(case, "error", message=_legal(control["detail"]))
+    elif control["verdict"] != "green":
+        reason = f"{control['verdict']}: {control['detail']}"
+        ElementTree.SubElement(case, "skipped", message=_legal(reason))
     return case
 
 

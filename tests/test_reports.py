@@ -231,3 +231,18 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
     assert target.read_text() == "one"
     assert [path.name for path in target.parent.iterdir()] == ["gate.json"]
+
+
+def test_junit_holds_controls() -> None:
+    control = {"contract": "c", "rewrite": "loop_reversed", "file": "k.py", "line": 3, "id": "a1"}
+    control |= {"law": "repeats", "witness": "N = 3", "diff": "-a\n+b", "detail": ""}
+    judged = [{**control, "verdict": verdict} for verdict in ("red", "green", "invalid")]
+    text = junit(audit_document({}, [], [], (), judged))
+
+    suite = ElementTree.fromstring(text)[-1]
+    assert (suite.get("name"), suite.get("failures"), suite.get("skipped")) == (
+        "controls",
+        "1",
+        "1",
+    )
+    assert suite[0].find("failure").get("message") == "repeats breaks on N = 3"
