@@ -25,6 +25,9 @@ def test_missing():
 def test_known():
     assert False
 
+def test_wanting():
+    import no_such_backend
+
 def test_crash():
     os._exit(3)
 
@@ -62,6 +65,7 @@ def test_every_outcome_is_kept_and_a_run_goes_on_after_a_crash(project: Project)
     assert ended["test_cases[8]"].outcome == "failed"
     assert "the last one" in ended["test_cases[8]"].reason
     assert ended["test_known"].outcome == "failed as expected"
+    assert ended["test_wanting"].outcome == "not imported"
     assert ended["test_crash"].outcome == "crashed"
     assert ended["test_crash"].reason == "its process ended with status 3"
     assert "test_after_the_crash" not in ended
@@ -76,7 +80,9 @@ def test_every_outcome_is_kept_and_a_run_goes_on_after_a_crash(project: Project)
     assert status == 1
     assert text.startswith("fake==1: 3 passed, 2 failed (0 explained), 0 faults")
     page = table(project, results, timeout=30, each=3)
-    assert "| test/test_some.py | 3 | 2 | 0 | 0 | 2 | 6 |" in page
+    assert "needs the package no_such_backend (test_some.py)" in page
+    assert "Not reached: none." in page
+    assert "| test/test_some.py | 3 | 2 | 0 | 0 | 3 | 6 |" in page
     assert "needs the package no_such_package (test_other.py, test_some.py)" in page
     assert "test_crash`: its process ended with status 3" in page
 

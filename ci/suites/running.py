@@ -21,6 +21,8 @@ _PYTEST = (
     *("-o", "log_cli=false", "-o", "addopts=", "-W", "ignore"),
 )
 _GRACE = 60.0
+# A test that fails for want of a package says nothing of a kernel.
+_WANTING = ("ImportError", "ModuleNotFoundError")
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,8 @@ def read_file(project: Project, name: str) -> FileResult:
     ended: dict[str, Outcome] = {}
     for line in recorder.lines(record_of(project, name)):
         new = Outcome(**line)
+        if new.outcome == "failed" and new.reason.startswith(_WANTING):
+            new.outcome = "not imported"
         old = ended.get(new.test)
         if old is not None:
             new.faults = [*old.faults, *new.faults]
