@@ -9,7 +9,7 @@ from trivet.ci.controls import judge_controls
 from trivet.ci.document import Document, audit_document, environment
 from trivet.ci.errors import CannotJudgeError
 from trivet.ci.gate import Settings, collect, laws_of
-from trivet.ci.mutants import Part, judge_mutants, red_laws
+from trivet.ci.mutants import Part, in_order, judge_mutants, red_laws
 from trivet.ci.pool import Event, Note, run_jobs, start_method
 from trivet.ci.progress import Progress
 from trivet.ci.since import changed_functions
@@ -108,7 +108,7 @@ def run_audit(
         faults,
         audited.entries,
         audited.broken,
-        controls,
+        in_order(controls),
         unproved=unproved,
         part=_asked(names, part, since),
     )

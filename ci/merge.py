@@ -74,7 +74,7 @@ def _audits(documents: Sequence[Document]) -> Document:
         list(faults.values()),
         without_duplicates(in_order(list(mutants.values()))) if with_mutants else None,
         list(dict.fromkeys(text for document in documents for text in document["broken"])),
-        sorted(controls.values(), key=lambda c: (c["contract"], c["id"])),
+        in_order(list(controls.values())),
         unproved=set.intersection(*(set(document["unproved"]) for document in documents)),
         part=part,
     )
