@@ -45,6 +45,7 @@ def _cell(programs: int, draw: np.random.Generator) -> Arguments:
         "W_rec": normal(H, H),
         "b": normal(H),
         "tau": np.exp(normal(H)),
+        "block_k": 128,
     }
 
 
@@ -82,7 +83,7 @@ def _owners(count: int, buckets: int, draw: np.random.Generator) -> np.ndarray:
 
 
 def _tau_sort(programs: int, draw: np.random.Generator) -> Arguments:
-    return {"tau": _seconds(8 * programs, draw)}
+    return {"tau": _seconds(2 * programs, draw), "block_channels": 2}
 
 
 def _bucket_assign(programs: int, draw: np.random.Generator) -> Arguments:
@@ -91,12 +92,13 @@ def _bucket_assign(programs: int, draw: np.random.Generator) -> Arguments:
 
 
 def _channels_in_bucket(programs: int, draw: np.random.Generator) -> Arguments:
-    return {"bucket_of": _owners(8 * programs, programs, draw), "N": programs, "M": 9}
+    return {"bucket_of": _owners(2 * programs, programs, draw), "N": programs, "M": 5}
 
 
 def _bucket_iqr(programs: int, draw: np.random.Generator) -> Arguments:
     owners = _owners(_BLOCK * 10, programs, draw)
-    return {"tau": _seconds(owners.size, draw), "bucket_of": owners, "N": programs}
+    seconds = _seconds(owners.size, draw)
+    return {"tau": seconds, "bucket_of": owners, "N": programs, "block_channels": 32}
 
 
 def _iqr_widen(programs: int, draw: np.random.Generator) -> Arguments:
