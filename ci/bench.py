@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from trivet.properties._collect import Found
 
 
+_SECONDS_BETWEEN_SIGNS = 60.0
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a bench was asked for: which halves, against which revision, whether to lock anew."""
@@ -76,13 +79,17 @@ class _Bench:
             number: [part.unmeasured("interrupted before its verdict")]
             for number, part in enumerate(parts)
         }
-        jobs = run_jobs(measurer, parts, self.settings.processes, start_method())
+        workers, method = self.settings.processes, start_method()
+        jobs = run_jobs(measurer, parts, workers, method, slow=_SECONDS_BETWEEN_SIGNS)
         try:
             with self.progress.of(len(parts)):
                 for event in jobs:
                     part = parts[event.job]
                     if event.kind == "note":
                         self.progress.note(part.label, event.value)
+                    if event.kind == "slow":
+                        self.progress.slow(part.label, event.value)
+                    if not event.ends:
                         continue
                     failed = [part.unmeasured(str(event.value))]
                     rows[event.job] = event.value if event.kind == "done" else failed

@@ -95,7 +95,7 @@ def measure_contracts(found: "Sequence[Found]", workers: int) -> list[Row]:
     rows: dict[int, list[Row]] = {}
     measurer = Measurer(found, lambda: found)
     for event in run_jobs(measurer, parts, workers, start_method()):
-        if event.kind != "note":
+        if event.ends:
             part = parts[event.job]
             failed = [part.unmeasured(str(event.value))]
             rows[event.job] = event.value if event.kind == "done" else failed

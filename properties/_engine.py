@@ -75,7 +75,7 @@ class Session:
 
     def run(self) -> None:
         """Generate and judge until the profile's count is reached or the search may stop."""
-        self.judges.judge_builds(self.dtype, self.name)
+        self.judges.judge_builds(self.dtype, self.name, self.progress)
         if not self.judges.runs:
             return
         failed = self.generator.learn(self.judges.executor_for(0))

@@ -305,8 +305,13 @@ class Judges:
             for attempt in refusals(self.contract, arguments, self.executor_for(0)):
                 self._settle(gate, attempt, None)
 
-    def judge_builds(self, dtype: str, name: str) -> None:
-        """Judge the laws about what the compiler makes of the contract's samples."""
+    def judge_builds(
+        self, dtype: str, name: str, progress: Callable[[str, int, int], None] | None = None
+    ) -> None:
+        """Judge the laws about what the compiler makes of the contract's samples.
+
+        ``progress`` is told after each law and sample, since a compilation takes its time.
+        """
         gates = [gate for gate in map(self.gates.get, self._named("builds")) if gate is not None]
         gates = [gate for gate in gates if not gate.closed]
         if not gates:
@@ -314,8 +319,10 @@ class Judges:
         try:
             for observation in observe_samples(self.contract, dtype, self.executor_for(0)):
                 observation.notes.update(contract=name, source=self.source)
-                for gate in gates:
+                for number, gate in enumerate(gates):
                     self._judge_build(gate, observation, dtype)
+                    if progress is not None:
+                        progress(f"{name} {dtype}", number + 1, len(gates))
         except (NotJudgedError, DomainError) as reason:
             for gate in gates:
                 gate.not_judged = str(reason)
