@@ -7,6 +7,7 @@ import resource
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,8 +17,10 @@ from types import FrameType
 from trivet.simulator.faults import Fault
 from trivet.simulator.user_code import user_line
 
-# A call may wait for others so many times as long as it may compute.
+# A call may wait so many times as long as it may compute. What computes at all, if slowly beside
+# other work, does not wait.
 _WAITING = 6
+_IDLE = 0.01
 # Asked again while a host function catches everything that comes.
 _REPEAT = 1.0
 _OUT_OF_MEMORY = ("can't allocate memory", "Cannot allocate memory", "Unable to allocate")
@@ -80,8 +83,13 @@ def _time(seconds: float | None) -> Iterator[None]:
         yield
         return
 
+    began, used = time.monotonic(), time.process_time()
+
     def ring(number: int, frame: FrameType | None) -> None:
-        raise TimeIsUp(frame, number == signal.SIGPROF)
+        computing = number == signal.SIGPROF
+        idle = time.process_time() - used < _IDLE * (time.monotonic() - began)
+        if computing or idle:
+            raise TimeIsUp(frame, computing)
 
     timers = {
         signal.SIGPROF: (signal.ITIMER_PROF, seconds),
