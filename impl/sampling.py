@@ -77,20 +77,9 @@ def accumulate(
     first = triton.cdiv(start, stride) * stride
     lanes = tapes * horizons
     if lanes:
+        sizes = (lanes, events, horizons, first, last, stride, block)
         _accumulate_kernel[(triton.cdiv(lanes, block),)](
-            p,
-            counts,
-            moments,
-            bins,
-            lanes,
-            events,
-            horizons,
-            first,
-            last,
-            stride,
-            block,
-            num_warps=1,
-            enable_fp_fusion=False,
+            p, counts, moments, bins, *sizes, num_warps=1, enable_fp_fusion=False
         )
 
 

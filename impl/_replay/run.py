@@ -30,42 +30,63 @@ def run(
     TypeError before anything runs: for time running backwards naming the event, for
     probabilities, settings and programs naming the first bad one.
     """
+    last = events.p.shape[1] if stop is None else stop
+    _check_run(events, settings, state, start, last, programs)
+    _checks.blocks(block=block)
+    if not settings.cost.shape[0] or start == last:
+        return
+    _launch(events, settings, state, (start, last), programs, block)
+    if sampler is not None:
+        sampler.take(events.p, start, last)
+
+
+def _launch(
+    events: Events,
+    settings: Settings,
+    state: State,
+    span: tuple[int, int],
+    programs: torch.Tensor | None,
+    block: int,
+) -> None:
+    simulations = settings.cost.shape[0]
+    _, length, horizons = events.p.shape
+    places = state.slots.shape[1]
+    given = (*events.quotes.values(), events.p, *(getattr(settings, name) for name in DEFAULTS))
+    code = settings.program if programs is None else programs
+    sizes = (simulations, length, horizons, places, *span)
+    steps = 0 if programs is None else programs.shape[1]
+    blocks = (block, columns_of(horizons), triton.next_power_of_2(places))
+    replay_kernel[(triton.cdiv(simulations, block),)](
+        *given,
+        *state.tensors(),
+        code,
+        *sizes,
+        steps,
+        programs is not None,
+        *blocks,
+        num_warps=1,
+        enable_fp_fusion=False,
+    )
+
+
+def _check_run(
+    events: Events,
+    settings: Settings,
+    state: State,
+    start: int,
+    last: int,
+    programs: torch.Tensor | None,
+) -> None:
+    """TypeError or ValueError naming the argument of `run` that is wrong."""
     arguments = _checks.Arguments()
     events.check(arguments)
     tapes, length, horizons = events.p.shape
     settings.check(arguments, tapes, 0 if programs is None else programs.shape[0])
     state.check(arguments)
-    _checks.blocks(block=block)
-    last = length if stop is None else stop
     if not 0 <= start <= last <= length:
         raise ValueError(f"start to stop must lie in 0 to {length}, got {start} to {last}")
     if programs is not None:
         check_programs(programs, horizons)
-    simulations, places = settings.cost.shape[0], state.slots.shape[1]
-    if not simulations or start == last:
-        return
-    replay_kernel[(triton.cdiv(simulations, block),)](
-        *events.quotes.values(),
-        events.p,
-        *(getattr(settings, name) for name in DEFAULTS),
-        *state.tensors(),
-        settings.program if programs is None else programs,
-        simulations,
-        length,
-        horizons,
-        places,
-        start,
-        last,
-        0 if programs is None else programs.shape[1],
-        programs is not None,
-        block,
-        columns_of(horizons),
-        triton.next_power_of_2(places),
-        num_warps=1,
-        enable_fp_fusion=False,
-    )
-    if sampler is not None:
-        sampler.take(events.p, start, last)
 
 
 def replay(
@@ -98,21 +119,10 @@ def replay(
     cut at an event; probabilities sampled every so many events, 0 for never. Raises as `run`.
     """
     simulations = cost.shape[0]
-    settings = Settings.of(
-        simulations,
-        cost.device,
-        tape=tape,
-        threshold=threshold,
-        cost=cost,
-        delta_floor=delta_floor,
-        stop_multiple=stop_multiple,
-        horizon_floor=horizon_floor,
-        conviction_floor=conviction_floor,
-        trade_floor=trade_floor,
-        max_lots=max_lots,
-        latency_ns=latency_ns,
-        max_hold_ns=max_hold_ns,
-    )
+    first = (tape, threshold, cost, delta_floor, stop_multiple, horizon_floor)
+    values = (*first, conviction_floor, trade_floor, max_lots, latency_ns, max_hold_ns)
+    names = (name for name in DEFAULTS if name != "program")
+    settings = Settings.of(simulations, cost.device, **dict(zip(names, values, strict=True)))
     events = Events(ts, bid, ask, bid_size, ask_size, p)
     state = State.fresh(simulations, p.shape[-1], Q, cost.device)
     sampler = Sampler(sampling_stride) if sampling_stride else None

@@ -154,19 +154,9 @@ def weighted(
     weight = torch.empty_like(q)
     signed = torch.empty_like(cost)
     if simulations:
+        sizes = (simulations, horizons, block, columns_of(horizons))
         _weigh_kernel[(triton.cdiv(simulations, block),)](
-            q,
-            net_edge,
-            var,
-            cost,
-            weight,
-            signed,
-            simulations,
-            horizons,
-            block,
-            columns_of(horizons),
-            num_warps=1,
-            enable_fp_fusion=False,
+            q, net_edge, var, cost, weight, signed, *sizes, num_warps=1, enable_fp_fusion=False
         )
     return weight, signed
 

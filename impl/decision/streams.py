@@ -108,56 +108,57 @@ def follow(
     two floors (S,) float32; max_lots (S,) int32, 1 to 2^20. horizon_average (5, S, N) and
     conviction_average (5, S) are the averages' states: read first, and written with what they are
     after the last event, so that a stream may be cut anywhere. Outputs are float32, target int32,
-    missing (S,) int64 the NaN seen (backtest.md, 2). One launch. Raises ValueError.
+    missing (S,) int64 the NaN seen (backtest.md, 2). One launch.
     """
-    arguments = _checks.Arguments(A=len(FIELDS))
-    arguments.tensor("p", p, "E N", torch.float32)
-    for name, value in (("net_edge", net_edge), ("var", var)):
-        arguments.tensor(name, value, "S N", torch.float32)
-    arguments.tensor("max_lots", max_lots, "S", torch.int32)
-    arguments.tensor("horizon_average", horizon_average, "A S N", torch.float32)
-    arguments.tensor("conviction_average", conviction_average, "A S", torch.float32)
+    state = {"horizon_average": horizon_average, "conviction_average": conviction_average}
     floors = {"horizon_floor": horizon_floor, "conviction_floor": conviction_floor}
-    for name, value in {"cost": cost, "threshold": threshold, **floors}.items():
-        arguments.tensor(name, value, "S", torch.float32)
+    _check_stream(
+        p, (net_edge, var), {"cost": cost, "threshold": threshold} | floors, max_lots, state
+    )
     _checks.blocks(block=block)
-    (events, horizons), simulations = p.shape, cost.shape[0]
-    _checks.count("N", horizons, 1)
-    check_probabilities(p)
-    check_cost(cost)
-    check_floors(floors)
-    _checks.every("threshold", threshold, threshold == threshold, "a number")
-    _checks.within("max_lots", max_lots, 1, MOST_LOTS)
+    (events, horizons), simulations = p.shape, len(cost)
     q = p.new_empty((events, simulations, horizons))
-    signed, conviction = p.new_empty((events, simulations)), p.new_empty((events, simulations))
-    target = max_lots.new_empty((events, simulations))
-    missing = torch.empty(simulations, dtype=torch.int64, device=p.device)
+    signed, conviction = (p.new_empty((events, simulations)) for _ in range(2))
+    target, missing = max_lots.new_empty((events, simulations)), _counts(cost)
     if simulations:
+        given = (p, net_edge, var, cost, threshold, max_lots, *floors.values(), *state.values())
+        outputs = (q, signed, conviction, target, missing)
+        sizes = (simulations, events, horizons, block, columns_of(horizons))
         _follow_kernel[(triton.cdiv(simulations, block),)](
-            p,
-            net_edge,
-            var,
-            cost,
-            threshold,
-            max_lots,
-            horizon_floor,
-            conviction_floor,
-            horizon_average,
-            conviction_average,
-            q,
-            signed,
-            conviction,
-            target,
-            missing,
-            simulations,
-            events,
-            horizons,
-            block,
-            columns_of(horizons),
-            num_warps=1,
-            enable_fp_fusion=False,
+            *given, *outputs, *sizes, num_warps=1, enable_fp_fusion=False
         )
     return q, signed, conviction, target, missing
+
+
+def _check_stream(
+    p: torch.Tensor,
+    edges: tuple[torch.Tensor, torch.Tensor],
+    numbers: dict[str, torch.Tensor],
+    max_lots: torch.Tensor,
+    state: dict[str, torch.Tensor],
+) -> None:
+    """TypeError or ValueError naming the argument of `follow` that is wrong."""
+    arguments = _checks.Arguments(A=len(FIELDS))
+    arguments.tensor("p", p, "E N", torch.float32)
+    for name, value in zip(("net_edge", "var"), edges, strict=True):
+        arguments.tensor(name, value, "S N", torch.float32)
+    arguments.tensor("max_lots", max_lots, "S", torch.int32)
+    for (name, value), dims in zip(state.items(), ("A S N", "A S"), strict=True):
+        arguments.tensor(name, value, dims, torch.float32)
+    for name, value in numbers.items():
+        arguments.tensor(name, value, "S", torch.float32)
+    _checks.count("N", p.shape[1], 1)
+    check_probabilities(p)
+    check_cost(numbers["cost"])
+    check_floors({name: value for name, value in numbers.items() if name.endswith("floor")})
+    threshold = numbers["threshold"]
+    _checks.every("threshold", threshold, threshold == threshold, "a number")
+    _checks.within("max_lots", max_lots, 1, MOST_LOTS)
+
+
+def _counts(cost: torch.Tensor) -> torch.Tensor:
+    """A number for each simulation, not written yet."""
+    return torch.empty_like(cost, dtype=torch.int64)
 
 
 def check_probabilities(p: torch.Tensor) -> None:

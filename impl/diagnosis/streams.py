@@ -89,20 +89,10 @@ def count(
     good = (conviction >= 0) & (conviction <= 1)
     _checks.every("conviction", conviction, good, "from 0 to 1")
     if simulations:
+        given = (raw, smoothed, conviction, runs, run_bins, bins)
+        sizes = (simulations, events, horizons, block, columns_of(horizons))
         _count_kernel[(triton.cdiv(simulations, block),)](
-            raw,
-            smoothed,
-            conviction,
-            runs,
-            run_bins,
-            bins,
-            simulations,
-            events,
-            horizons,
-            block,
-            columns_of(horizons),
-            num_warps=1,
-            enable_fp_fusion=False,
+            *given, *sizes, num_warps=1, enable_fp_fusion=False
         )
 
 
@@ -163,16 +153,7 @@ def settle(
     _checks.every("at_entry", at_entry, good, "from 0 to 1")
     steps, simulations = closes.shape
     if simulations:
+        given = (closes, held, at_entry, profit, bins, outcome_profit)
         _settle_kernel[(triton.cdiv(simulations, block),)](
-            closes,
-            held,
-            at_entry,
-            profit,
-            bins,
-            outcome_profit,
-            simulations,
-            steps,
-            block,
-            num_warps=1,
-            enable_fp_fusion=False,
+            *given, simulations, steps, block, num_warps=1, enable_fp_fusion=False
         )

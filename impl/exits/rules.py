@@ -134,59 +134,52 @@ def judge(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Judge S open trades: unrealised, composite, stop level, float32, and reason int32, all (S,).
 
-    position, basis, held (ns) and max_hold (ns) int64; bid, ask, disagreement int32; at_entry and
-    conviction in [0, 1], pnl in [-1, 1] the averages of the trade record, mean_var the mean of the
-    horizons' variances, cost and stop_multiple (inf: no stop) float32. reason is 0 none, 1
-    composite, 2 stop, 3 hold; 0 where the position is 0 (backtest.md, 5). One launch. Raises
-    ValueError.
+    position, basis, held and max_hold (ns) int64; bid, ask, disagreement int32; the others float32:
+    at_entry, conviction, pnl of the trade record, mean_var the horizons' mean variance, cost, and
+    stop_multiple (inf: no stop). reason is 0 none or no position, 1 composite, 2 stop, 3 hold
+    (backtest.md, 5). One launch. Raises ValueError.
     """
-    floats = {
-        "at_entry": at_entry,
-        "conviction": conviction,
-        "pnl": pnl,
-        "mean_var": mean_var,
-        "cost": cost,
-        "stop_multiple": stop_multiple,
-    }
-    longs = {"position": position, "basis": basis, "held": held, "max_hold": max_hold}
-    arguments = _checks.Arguments()
-    for name, value in longs.items():
-        arguments.tensor(name, value, "S", torch.int64)
-    for name, value in {"bid": bid, "ask": ask, "disagreement": disagreement}.items():
-        arguments.tensor(name, value, "S", torch.int32)
-    for name, value in floats.items():
-        arguments.tensor(name, value, "S", torch.float32)
+    _check_trades(
+        (position, basis, held, max_hold),
+        (bid, ask, disagreement),
+        (at_entry, conviction, pnl, mean_var, cost, stop_multiple),
+    )
     _checks.blocks(block=block)
-    check_cost(cost)
-    check_limits(stop_multiple, max_hold)
-    _checks.finite_not_negative("mean_var", mean_var)
     simulations = position.shape[0]
-    numbers = [torch.empty_like(cost) for _ in range(3)]
+    unrealised, composite, stop = numbers = [torch.empty_like(cost) for _ in range(3)]
     reason = torch.empty_like(bid)
     if simulations:
+        trade = (position, basis, bid, ask, held, at_entry, conviction, pnl, disagreement)
+        rules = (mean_var, cost, stop_multiple, max_hold, *numbers, reason)
         _judge_kernel[(triton.cdiv(simulations, block),)](
-            position,
-            basis,
-            bid,
-            ask,
-            held,
-            at_entry,
-            conviction,
-            pnl,
-            disagreement,
-            mean_var,
-            cost,
-            stop_multiple,
-            max_hold,
-            *numbers,
-            reason,
-            simulations,
-            block,
-            num_warps=1,
-            enable_fp_fusion=False,
+            *trade, *rules, simulations, block, num_warps=1, enable_fp_fusion=False
         )
-    unrealised, composite, stop = numbers
     return unrealised, composite, stop, reason
+
+
+def _check_trades(
+    longs: tuple[torch.Tensor, ...],
+    ints: tuple[torch.Tensor, ...],
+    floats: tuple[torch.Tensor, ...],
+) -> None:
+    """TypeError or ValueError naming the argument of `judge` that is wrong."""
+    arguments = _checks.Arguments()
+    kinds = (
+        (("position", "basis", "held", "max_hold"), longs, torch.int64),
+        (("bid", "ask", "disagreement"), ints, torch.int32),
+        (
+            ("at_entry", "conviction", "pnl", "mean_var", "cost", "stop_multiple"),
+            floats,
+            torch.float32,
+        ),
+    )
+    for names, values, dtype in kinds:
+        for name, value in zip(names, values, strict=True):
+            arguments.tensor(name, value, "S", dtype)
+    *_, mean_var, cost, stop_multiple = floats
+    check_cost(cost)
+    check_limits(stop_multiple, longs[-1])
+    _checks.finite_not_negative("mean_var", mean_var)
 
 
 def levels_of(

@@ -117,42 +117,41 @@ def work(
     written with what it is after the last event. side is 0 buy, 1 sell, 2 none, 3 flatten
     (backtest.md, 2 and 3). One launch. Raises ValueError, naming the event where time runs back.
     """
-    arguments = _checks.Arguments(B=len(BOOK_FIELDS), F=len(SLOT_FIELDS))
     quotes = {"ts": ts, "bid": bid, "ask": ask, "bid_size": bid_size, "ask_size": ask_size}
+    _check_work(quotes, book, slots, {"target": target, "exits": exits}, delta_floor, latency)
+    _checks.blocks(block=block)
+    (_, places, simulations), events = slots.shape, ts.shape[0]
+    outputs = [torch.empty_like(target) for _ in range(4)]
+    if simulations:
+        given = (*quotes.values(), target, exits, delta_floor, latency, book, slots, *outputs)
+        sizes = (simulations, events, places, block, triton.next_power_of_2(places))
+        _work_kernel[(triton.cdiv(simulations, block),)](*given, *sizes, num_warps=1)
+    position, side, lots, active = outputs
+    return position, side, lots, active
+
+
+def _check_work(
+    quotes: dict[str, torch.Tensor],
+    book: torch.Tensor,
+    slots: torch.Tensor,
+    wishes: dict[str, torch.Tensor],
+    delta_floor: torch.Tensor,
+    latency: torch.Tensor,
+) -> None:
+    """TypeError or ValueError naming the argument of `work` that is wrong."""
+    arguments = _checks.Arguments(B=len(BOOK_FIELDS), F=len(SLOT_FIELDS))
     for name, value in quotes.items():
         arguments.tensor(name, value, "E", QUOTE_DTYPES[name])
     arguments.tensor("book", book, "B S", torch.int64)
     arguments.tensor("slots", slots, "F Q S", torch.int64)
-    for name, value in (("target", target), ("exits", exits)):
+    for name, value in wishes.items():
         arguments.tensor(name, value, "E S", torch.int32)
     arguments.tensor("delta_floor", delta_floor, "S", torch.float32)
     arguments.tensor("latency", latency, "S", torch.int64)
-    _checks.blocks(block=block)
-    check_quotes(ts, bid_size, ask_size)
+    check_quotes(quotes["ts"], quotes["bid_size"], quotes["ask_size"])
     _checks.every("delta_floor", delta_floor, delta_floor >= 0, "not negative")
     check_not_negative("latency", latency)
-    (_, places, simulations), events = slots.shape, ts.shape[0]
-    _checks.count("Q", places, 1)
-    outputs = [torch.empty_like(target) for _ in range(4)]
-    if simulations:
-        _work_kernel[(triton.cdiv(simulations, block),)](
-            *quotes.values(),
-            target,
-            exits,
-            delta_floor,
-            latency,
-            book,
-            slots,
-            *outputs,
-            simulations,
-            events,
-            places,
-            block,
-            triton.next_power_of_2(places),
-            num_warps=1,
-        )
-    position, side, lots, active = outputs
-    return position, side, lots, active
+    _checks.count("Q", slots.shape[1], 1)
 
 
 def check_quotes(ts: torch.Tensor, bid_size: torch.Tensor, ask_size: torch.Tensor) -> None:

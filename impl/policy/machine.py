@@ -238,20 +238,9 @@ def evaluate(
     signed = q.new_empty(simulations)
     dominant, undefined = torch.empty_like(program), torch.empty_like(program)
     if simulations:
+        given = (programs, program, q, weight, signed, dominant, undefined)
+        sizes = (simulations, horizons, programs.shape[1], block, columns_of(horizons))
         _evaluate_kernel[(triton.cdiv(simulations, block),)](
-            programs,
-            program,
-            q,
-            weight,
-            signed,
-            dominant,
-            undefined,
-            simulations,
-            horizons,
-            programs.shape[1],
-            block,
-            columns_of(horizons),
-            num_warps=1,
-            enable_fp_fusion=False,
+            *given, *sizes, num_warps=1, enable_fp_fusion=False
         )
     return signed, dominant, undefined

@@ -144,18 +144,9 @@ def credit(
     _checks.every("lots", lots, lots >= 1, "at least 1")
     horizons, simulations = mean.shape
     if simulations:
+        given = (record, profit, lots, closes, closed, mean, square)
+        columns = max(KEPT_HORIZONS, triton.next_power_of_2(horizons))
+        sizes = (simulations, horizons, block, columns)
         _credit_kernel[(triton.cdiv(simulations, block),)](
-            record,
-            profit,
-            lots,
-            closes,
-            closed,
-            mean,
-            square,
-            simulations,
-            horizons,
-            block,
-            max(KEPT_HORIZONS, triton.next_power_of_2(horizons)),
-            num_warps=1,
-            enable_fp_fusion=False,
+            *given, *sizes, num_warps=1, enable_fp_fusion=False
         )
