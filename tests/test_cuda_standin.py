@@ -54,7 +54,7 @@ def test_products_widen_as_only_a_device_does() -> None:
         assert total.is_cuda
         torch.addmm(total, on_device, other, out_dtype=torch.float32, out=total, beta=2)
     assert torch.equal(total, 2 * torch.addmm(bias.float(), a.float(), b.float()) + wide)
-    with pytest.raises(RuntimeError, match="aten::mm.dtype"):
+    with pytest.raises(RuntimeError, match=r"aten::mm\.dtype"):
         torch.mm(a, b, out_dtype=torch.float32)
 
 

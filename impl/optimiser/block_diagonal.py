@@ -114,12 +114,7 @@ def block_diagonal_step(
     launch. Raises TypeError or ValueError naming the argument, as `optimiser.adamw` does.
     """
     N, H = _check(params, exp_avg, exp_avg_sq, bucket_of, block_channels)
-    arguments = _checks.Arguments(N=N, H=H)
-    arguments.device = params.device
-    arguments.tensor("g", g, "N H", torch.float32)
-    if rate is not None:
-        arguments.tensor("rate", rate, "N", torch.float32)
-        _checks.every("rate", rate, (rate > 0) & (rate <= 1), "in (0, 1]")
+    _check_step(params, g, rate)
     numbers = settings(lr, beta1, beta2, eps, decay, t).numbers()
     if params.numel():
         grid = (triton.cdiv(H, block_channels), N)
@@ -153,3 +148,13 @@ def _check(
     N, H = params.shape
     _checks.within("bucket_of", bucket_of, -1, N - 1)
     return N, H
+
+
+def _check_step(params: torch.Tensor, g: torch.Tensor, rate: torch.Tensor | None) -> None:
+    """Check what a step takes beside the state."""
+    arguments = _checks.Arguments()
+    arguments.tensor("params", params, "N H", torch.float32)
+    arguments.tensor("g", g, "N H", torch.float32)
+    if rate is not None:
+        arguments.tensor("rate", rate, "N", torch.float32)
+        _checks.every("rate", rate, (rate > 0) & (rate <= 1), "in (0, 1]")
