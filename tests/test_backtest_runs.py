@@ -125,6 +125,7 @@ def test_a_given_zero_is_no_default() -> None:
     [
         ({"costs": 1.0}, TypeError, "no setting 'costs'; known are tape"),
         ({"cost": [1.0, 2.0]}, ValueError, "cost must be one value or 3, got (2,)"),
+        ({"cost": "much"}, TypeError, "cost must be a number, or numbers, got 'much'"),
         ({"cost": 1e-4}, ValueError, "cost must be from 0.001 to 1e+09, got cost[0] = "),
         ({"tape": 1}, ValueError, "tape must be from 0 to 0, got tape[0] = 1"),
         ({"program": 0}, ValueError, "program must be from -1 to -1, got program[0] = 0"),

@@ -110,9 +110,7 @@ class Settings:
             raise TypeError(f"no setting {unknown[0]!r}; known are {', '.join(DEFAULTS)}")
         values = {}
         for name, (dtype, default) in DEFAULTS.items():
-            value = given.get(name, default)
-            if not isinstance(value, torch.Tensor):
-                value = torch.as_tensor(value, dtype=dtype, device=device)
+            value = _as_tensor(name, given.get(name, default), dtype, device)
             if value.ndim and tuple(value.shape) != (simulations,):
                 raise ValueError(
                     f"{name} must be one value or {simulations}, got {tuple(value.shape)}"
@@ -134,6 +132,16 @@ class Settings:
         _checks.within("max_lots", self.max_lots, 1, MOST_LOTS)
         check_not_negative("latency_ns", self.latency_ns)
         check_limits(self.stop_multiple, self.max_hold_ns)
+
+
+def _as_tensor(name: str, value: Any, dtype: torch.dtype, device: Any) -> torch.Tensor:
+    """Numbers in a setting's dtype; a tensor is left as it is, and checked with the others."""
+    if isinstance(value, torch.Tensor):
+        return value
+    try:
+        return torch.as_tensor(value, dtype=dtype, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"{name} must be a number, or numbers, got {value!r}") from error
 
 
 @dataclass(frozen=True)
