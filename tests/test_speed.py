@@ -26,6 +26,7 @@ def test_a_kernel_is_stored_with_the_seconds_of_the_device(benchmark):
     assert device.flushed == 65
 
 
+@pytest.mark.night
 def test_both_files_run_imports_are_timed_and_a_gpu_that_is_missing_is_said(tmp_path):
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")

@@ -6,7 +6,7 @@ import pytest
 from trivet.ci.timing.statistics import LEAST_LIMIT, compared, limit_of, spread_of
 
 PAIRS = 120
-RUNS = 200
+RUNS = 100
 
 
 def times(rng, ratio, *, noise=0.02, bursts=0.1, drift=0.05):
