@@ -195,6 +195,7 @@ def stripped(document: Document) -> Document:
     return {**document, "mutants": mutants}
 
 
+@pytest.mark.night
 def test_shards_merge_into_the_report_of_one_run(tmp_path: Path, written: Written) -> None:
     audits = Audits(tmp_path, "--sample", "5")
     whole = audits.run("one")
@@ -218,7 +219,7 @@ def kill_again_and_again(folder: Path, kills: int, *options: str) -> None:
 
 
 def test_an_audit_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path, 3, "--sample", "8")
+    kill_again_and_again(tmp_path, 3, "--sample", "5")
 
 
 @pytest.mark.night
