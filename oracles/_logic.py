@@ -23,11 +23,13 @@ class Opaque(Value):
 
     reason: the operation that has no rule. condition: the measured size, as an array of the
     output's shape, of the changes that relative changes of the inputs cause; it scales what the
-    logic of a kernel is judged by, and nothing else.
+    logic of a kernel is judged by, and nothing else. change: how far the float64 value moves when
+    the inputs move by one ulp of float32.
     """
 
     reason: str = ""
     condition: Array | float = 0.0
+    change: Array | float = 0.0
 
 
 def logic_room(value: Value) -> Array:

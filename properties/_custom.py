@@ -21,7 +21,8 @@ from trivet.properties._law import Law
 from trivet.properties._laws import StandardLaw, Tally
 from trivet.properties._laws._gradients import called
 from trivet.properties._laws._reruns import ran
-from trivet.properties._observe import Observation, Output, demand_bounds, observe
+from trivet.properties._observe import Observation, Output, observe
+from trivet.properties._opaque import bounded_values
 from trivet.properties._tensors import stored_tensor
 from trivet.properties._verdict import NotPromisedError, Violation
 
@@ -102,8 +103,7 @@ def _references(observation: Observation) -> Any:
 
 
 def _bounds(observation: Observation) -> Any:
-    demand_bounds(observation.values)
-    pairs = zip(observation.values, observation.outputs, strict=True)
+    pairs = zip(bounded_values(observation), observation.outputs, strict=True)
     return _one_or_named(observation, [room(v, o.actual) if v and o else None for v, o in pairs])
 
 

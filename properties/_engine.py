@@ -140,7 +140,7 @@ class Session:
             return
         started = time.perf_counter()
         certificate = self.power.certificate()
-        gate.note = certificate.note() if certificate.applicable else None
+        gate.note = certificate.note() if certificate.applicable else gate.note
         gate.vacuous = certificate.vacuity
         gate.seconds += time.perf_counter() - started
 

@@ -78,6 +78,7 @@ class Gate:
         self.undecided[normal] += tally.undecided
         if tally.margin is not None:
             self.margin = max(self.margin or 0.0, tally.margin)
+        self.note = tally.note or self.note
         if tally.bitwise is not None:
             self.bitwise = tally.bitwise and self.bitwise is not False
 

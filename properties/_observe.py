@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from trivet.oracles._errors import OracleError
 from trivet.oracles._evaluate import Value
-from trivet.oracles._logic import Opaque
 from trivet.properties._arrays import copies_of, numpy_of
 from trivet.properties._cases import Inputs
 from trivet.properties._contract import Contract
@@ -144,16 +143,6 @@ def plan_values(
     arrays = known_arrays(inputs)
     with np.errstate(all="ignore"):
         return evaluate_reference(oracle, arrays, precision=contract.precision, profile=profile)
-
-
-def demand_bounds(values: Iterable[Value | None]) -> None:
-    """Raise NotJudgedError where a reference is opaque: its rounding has no bound."""
-    for value in values:
-        if isinstance(value, Opaque) and value.value.size:
-            raise NotJudgedError(
-                f"the reference is opaque, {value.reason}: no bound can be derived from it; "
-                "logic_matches judges the kernel by its float64 value"
-            )
 
 
 def known_arrays(inputs: Inputs) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 A reference is torch's when its code names something of torch, or when tracing it as NumPy fails at
 a method or keyword that only tensors have. It runs on real float64 tensors, its operations bounded
 by the rules of `_torch_rules`, `_torch_moves` and `_torch_layers`. At an operation without a rule
-the reference is opaque: its float64 value still judges the logic of a kernel, nothing its rounding.
+the reference is opaque: its float64 value judges the logic of a kernel, and the bound on rounding
+comes from the kernel's own run (`_opaque`).
 """
 
 import os
@@ -237,43 +238,57 @@ def _opaque(oracle: Oracle, arguments: Mapping[str, Argument], reason: str) -> l
     """
     values = call_torch(oracle, arguments, None)
     conditions = [np.zeros(np.shape(value)) for value in values]
+    changes = [np.zeros(np.shape(value)) for value in values]
     for seed in range(_MOVES):
-        generator = np.random.default_rng(seed)
-        moved = {name: _moved(value, generator) for name, value in arguments.items()}
-        for condition, change in zip(conditions, _changes(oracle, moved, values), strict=True):
-            np.fmax(condition, change, out=condition)
-    return [_opaque_value(v, c, reason) for v, c in zip(values, conditions, strict=True)]
+        near, far = (_all_moved(arguments, seed, size) for size in (_MOVE, 2 * _MOVE))
+        _widen(conditions, _changes(oracle, near, values, torch.float32), 1 / _MOVE)
+        _widen(changes, _changes(oracle, far, values, torch.float64), 1.0)
+    return [
+        _opaque_value(*parts, reason) for parts in zip(values, conditions, changes, strict=True)
+    ]
 
 
-def _changes(oracle: Oracle, moved: Mapping[str, Argument], values: list[Any]) -> list[Any]:
-    """How far a float32 run on moved inputs lies from `values`, over the move.
+def _widen(widest: list[Any], found: list[Any], factor: float) -> None:
+    for old, new in zip(widest, found, strict=True):
+        np.fmax(old, new * factor, out=old)
+
+
+def _changes(
+    oracle: Oracle, moved: Mapping[str, Argument], values: list[Any], floats: torch.dtype
+) -> list[Any]:
+    """How far a run in ``floats`` on moved inputs lies from `values`.
 
     Infinite where that run fails, or has outputs of another shape.
     """
     try:
-        others = _plain(oracle, moved, torch.float32)
+        others = _plain(oracle, moved, floats)
     except Exception:
         others = [None] * len(values)
     with np.errstate(all="ignore"):
         return [
-            np.abs(np.asarray(other, np.float64) - value) / _MOVE
+            np.abs(np.asarray(other, np.float64) - value)
             if other is not None and np.shape(other) == np.shape(value)
             else np.full(np.shape(value), np.inf)
             for value, other in zip(values, others, strict=True)
         ]
 
 
-def _moved(value: Argument, generator: np.random.Generator) -> Argument:
+def _all_moved(arguments: Mapping[str, Argument], seed: int, size: float) -> dict[str, Argument]:
+    generator = np.random.default_rng(seed)
+    return {name: _moved(value, generator, size) for name, value in arguments.items()}
+
+
+def _moved(value: Argument, generator: np.random.Generator, size: float) -> Argument:
     if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
         return value
     signs = generator.integers(0, 2, value.shape) * 2 - 1
-    return np.asarray(value * (1 + signs * _MOVE))
+    return np.asarray(value * (1 + signs * size))
 
 
-def _opaque_value(value: Any, condition: Any, reason: str) -> Value | None:
+def _opaque_value(value: Any, condition: Any, change: Any, reason: str) -> Value | None:
     if value is None:
         return None
     blame: Callable[[tuple[int, ...]], str] = lambda index: reason  # noqa: E731
     if value.dtype.kind != "f":
         return Value(value, None, blame)
-    return Opaque(value, np.full(value.shape, np.inf), blame, reason, condition)
+    return Opaque(value, np.full(value.shape, np.inf), blame, reason, condition, change)

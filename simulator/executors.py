@@ -7,12 +7,14 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trivet.oracles._precision import Precision
 from trivet.simulator._dots import TF32
 from trivet.simulator._torch import torch
 from trivet.simulator.addressed import addresses_noted
 from trivet.simulator.binding import Launch
 from trivet.simulator.faults import Fault
 from trivet.simulator.guarded import guarded_storages
+from trivet.simulator.held_errors import HeldErrors
 from trivet.simulator.host import HostWatch
 from trivet.simulator.launch import route
 from trivet.simulator.limits import (
@@ -58,6 +60,7 @@ class Run:
     shadow_failure: Fault | None = None
     shadow_rounded: str = ""
     watch: HostWatch | None = field(default=None, repr=False)
+    errors: HeldErrors | None = field(default=None, repr=False)
 
     @property
     def rejected(self) -> bool:
@@ -72,6 +75,20 @@ class Run:
         if self.watch is None or self.shadow_failure is not None:
             return None
         return self.watch.shadow_of(tensor)
+
+    def error_of(self, tensor: torch.Tensor) -> NDArray[np.float64] | None:
+        """Return how far rounding may have moved each element of ``tensor``, same shape.
+
+        None where the run bounds no rounding: it was not asked to, or ``errors.reason`` or
+        ``shadow_failure`` tells why it cannot.
+        """
+        unknown = self.errors is None or self.shadow_failure is not None or self.shadow_rounded
+        if unknown or self.watch is None or self.watch.shadows is None:
+            return None
+        assert self.errors is not None
+        with self.watch.paused():
+            found = self.errors.of(tensor, self.watch.shadows)
+        return None if self.errors.reason else found
 
     def initialised_of(self, tensor: torch.Tensor) -> NDArray[np.bool_]:
         """Return which elements of ``tensor`` a launch or the host has written, same shape."""
@@ -124,8 +141,9 @@ class Simulator:
     larger than there is (``virtual_tensor``). Such a launch is cut short when its fuel is spent,
     and no host operation may fill gigabytes. ``meter`` counts the memory traffic of each launch.
     ``tf32`` (round, truncate) says how dots that may use TF32 narrow their inputs, ``fused`` makes
-    a product and its sum one operation, as GPU compilers do by default. ``limits`` bound the time
-    and memory of a call.
+    a product and its sum one operation, as GPU compilers do by default. ``running`` lets the shadow
+    carry what rounding may have done under that precision. ``limits`` bound the time and memory of
+    a call.
     """
 
     arithmetic: str = "native"
@@ -144,6 +162,7 @@ class Simulator:
     meter: bool = False
     tf32: str = "round"
     fused: bool = False
+    running: Precision | None = None
     limits: Limits = UNLIMITED
 
     name = "simulator"
@@ -161,7 +180,7 @@ class Simulator:
 
     def variant(self, **options: Any) -> Self:
         """Return this simulator with other options, without the shadow unless asked for."""
-        return replace(self, **{"shadow": False, **options})
+        return replace(self, **{"shadow": False, "running": None, **options})
 
     def run(
         self,
@@ -201,6 +220,7 @@ class Simulator:
             shadow_failure=session.shadow_failure,
             shadow_rounded=watch.rounded,
             watch=watch,
+            errors=session.errors,
         )
 
     def session(self, watch: HostWatch) -> Session:
@@ -223,6 +243,7 @@ class Simulator:
             cold=self.cold,
             ones=self.ones,
             programs=self.programs,
+            errors=None if self.running is None else HeldErrors(self.running),
         )
 
 

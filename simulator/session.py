@@ -4,25 +4,23 @@ from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
-
-import numpy as np
 
 from trivet.simulator._torch import torch
 from trivet.simulator.addressed import Addressed
 from trivet.simulator.arithmetic import Arithmetic, AsInterpreter, Native, Shadow
-from trivet.simulator.binding import NUMBERS, Call, Launch, Leaf, is_descriptor, with_ones
-from trivet.simulator.elements import ElementType, element_type, pointee
+from trivet.simulator.binding import NUMBERS, Call, Launch, is_descriptor, with_ones
 from trivet.simulator.faults import Fault, Report
 from trivet.simulator.frontend import Lowered, UnsupportedKernelError, lower
-from trivet.simulator.guarded import Guard, in_elements
+from trivet.simulator.given import ErrorMemory, Given, Memory, ShadowMemory, plain_tensor
+from trivet.simulator.guarded import Guard
+from trivet.simulator.held_errors import HeldErrors
 from trivet.simulator.host import HostWatch
 from trivet.simulator.influence import Before
 from trivet.simulator.machine import Machine, Settings
-from trivet.simulator.memory import Allocation, Argument
+from trivet.simulator.memory import Argument
 from trivet.simulator.selection import chosen_programs
 from trivet.simulator.standin import SimulatedKernel
-from trivet.simulator.storages import TooLargeError, flat_array, written_map
+from trivet.simulator.storages import TooLargeError
 from trivet.simulator.traffic import Traffic
 
 ARITHMETICS: dict[str, type[Arithmetic]] = {
@@ -31,8 +29,6 @@ ARITHMETICS: dict[str, type[Arithmetic]] = {
     "shadow": Shadow,
 }
 _MACHINES = 256
-
-Given = Argument | int | float | bool
 
 
 class KernelFailure(Exception):
@@ -68,7 +64,8 @@ class Session:
 
     ``read_only`` has guards and ``whole`` storages by address. ``fatal`` is the first fault that
     ended a launch, ``error`` the first exception of a launch that could not start; both stay
-    known whatever the wrapper does with the exception.
+    known whatever the wrapper does with the exception. With ``errors`` the shadow runs on numbers
+    that carry what rounding may have done.
     """
 
     watch: HostWatch
@@ -79,6 +76,7 @@ class Session:
     cold: bool = False
     ones: bool = False
     programs: int | None = None
+    errors: HeldErrors | None = None
     read_only: Mapping[int, Guard | None] = field(default_factory=dict)
     whole: Collection[int] = ()
     launches: list[Launch] = field(default_factory=list)
@@ -139,11 +137,11 @@ class Session:
         return SimulatedKernel(call.function, options)
 
     def _run(self, call: Call, lowered: Lowered) -> None:
-        memory = _Memory(self)
+        memory = Memory(self)
         given = [part for leaf in call.leaves for part in memory.given(leaf)]
         shadow = None
         if self.watch.shadows is not None and self.shadow_failure is None:
-            shadow = _ShadowMemory(self)
+            shadow = ShadowMemory(self) if self.errors is None else ErrorMemory(self, self.errors)
             lifted = [part for leaf in call.leaves for part in shadow.given(leaf)]
         settings = self.settings
         if self.programs is not None:
@@ -162,6 +160,7 @@ class Session:
         if shadow is not None:
             quiet = replace(settings, sanitize=False, meter=False)
             report = self._launch(call, lowered, self._shadow_arithmetic(), lifted, quiet, shadow)
+            shadow.settle()
             self.shadow_failure = next((f for f in report.faults if f.fatal), None)
 
     def _watched(
@@ -170,7 +169,7 @@ class Session:
         lowered: Lowered,
         given: list[Given],
         settings: Settings,
-        memory: "_Memory",
+        memory: Memory,
     ) -> Report:
         """Run the kernel; forget reads of undefined memory that do not show in what it wrote."""
         watched = settings.sanitize and self.programs is None
@@ -209,103 +208,18 @@ class Session:
         arithmetic: str,
         given: list[Given],
         settings: Settings,
-        memory: "_Memory",
+        memory: Memory,
     ) -> Report:
         try:
             settings = replace(settings, warps=call.launch.num_warps)
             reachable = memory.reachable() if "tt.int_to_ptr" in lowered.text else []
-            machine = _machine(lowered, arithmetic)
+            if isinstance(memory, ErrorMemory):
+                machine = Machine(lowered.module, memory.errors.arithmetic)
+            else:
+                machine = _machine(lowered, arithmetic)
             return machine.launch(call.launch.grid, given, settings, reachable)
         except Exception as error:
             return Report(faults=[_broken(call.launch, error)])
-
-
-class _Memory:
-    """The arguments of one launch: one allocation for each storage and element type."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.storages = session.watch.storages
-        self._made: dict[tuple[int, str], Allocation] = {}
-        self._tensors: dict[int, torch.Tensor] = {}
-
-    def given(self, leaf: Leaf) -> list[Given]:
-        """Return what the machine takes for one argument; a descriptor brings its sizes along."""
-        value = leaf.value
-        if isinstance(value, NUMBERS):
-            return [self.number(value, leaf.type)]
-        if is_descriptor(value):
-            base = _plain(value.base)
-            kind = pointee(leaf.type.removeprefix("tensordesc<").partition("[")[0])
-            sizes = [*map(int, value.shape), *map(int, value.strides)]
-            return [self.pointer(leaf.name, base, kind), *sizes]
-        return [self.pointer(leaf.name, _plain(value), pointee(leaf.type))]
-
-    def number(self, value: bool | int | float, kind: str) -> Given:
-        """Return a scalar as the kernel receives it: Triton passes floats in the type's width."""
-        if kind == "fp32":
-            with np.errstate(over="ignore"):
-                return float(np.float32(value))
-        return value
-
-    def pointer(self, name: str, tensor: torch.Tensor, kind: ElementType) -> Argument:
-        """Return the pointer argument for one tensor, seen as elements of ``kind``."""
-        address = tensor.untyped_storage()._cdata
-        key = (address, kind.element)
-        if key not in self._made:
-            self._made[key] = self.allocation(name, tensor, kind)
-            self._made[key].base = tensor.untyped_storage().data_ptr()
-            self._tensors[address] = tensor
-        guard = self.session.read_only.get(address)
-        return Argument(
-            name=name,
-            allocation=self._made[key],
-            offset=int(tensor.storage_offset()),
-            shape=tuple(tensor.shape),
-            strides=tuple(tensor.stride()),
-            read_only=address in self.session.read_only,
-            guard=None if guard is None else in_elements(guard, kind.size),
-            whole_storage=address in self.session.whole,
-        )
-
-    def reachable(self) -> list[Argument]:
-        """Return the tensors to which a table in memory may hold pointers."""
-        tensors = self.session.addressed.tensors()
-        return [self.pointer("a table's tensor", t, element_type(t.dtype)) for t in tensors]
-
-    def allocation(self, name: str, tensor: torch.Tensor, kind: ElementType) -> Allocation:
-        """Return the storage behind ``tensor`` without copying it."""
-        storage = self.storages.find(tensor)
-        written = None
-        if storage is not None and storage.written is not None:
-            written = written_map(storage, tensor)
-        return Allocation(flat_array(tensor, kind.array), kind.element, written, name)
-
-    def settle(self) -> None:
-        """Forget the maps of storages that are complete by now."""
-        for tensor in self._tensors.values():
-            storage = self.storages.find(tensor)
-            if storage is not None:
-                storage.settle()
-
-
-class _ShadowMemory(_Memory):
-    """The same arguments on float64: floats on their shadows, integers on copies."""
-
-    def number(self, value: bool | int | float, kind: str) -> Given:
-        """Return a scalar with the value it has in Python."""
-        return value
-
-    def allocation(self, name: str, tensor: torch.Tensor, kind: ElementType) -> Allocation:
-        """Return the shadow of the storage behind ``tensor``; integers belong to the native run."""
-        shadows = self.session.watch.shadows
-        assert shadows is not None
-        if tensor.is_floating_point() and kind.element[0] in "bf":
-            return Allocation(shadows.array(tensor), kind.element, None, name)
-        native = flat_array(tensor, kind.array)
-        if kind.element[0] in "bf":
-            return Allocation(native.astype(np.float64), kind.element, None, name)
-        return Allocation(native.copy(), kind.element, None, name)
 
 
 @lru_cache(maxsize=_MACHINES)
@@ -327,18 +241,12 @@ def _plain_torch() -> AbstractContextManager[None]:
     return plain
 
 
-def _plain(value: Any) -> torch.Tensor:
-    """Return the tensor behind an argument that was reinterpreted as another type."""
-    tensor: torch.Tensor = value if isinstance(value, torch.Tensor) else value.base
-    return tensor
-
-
 def _check_devices(call: Call) -> None:
     for leaf in call.leaves:
         if isinstance(leaf.value, NUMBERS):
             continue
         base = leaf.value.base if is_descriptor(leaf.value) else leaf.value
-        device = _plain(base).device
+        device = plain_tensor(base).device
         if device.type != "cpu":
             raise ValueError(
                 f"argument {leaf.name} of {call.launch.kernel} lives on {device}; "

@@ -22,12 +22,16 @@ Ability = Literal["values", "memory", "poison", "order", "shadow", "artifact"]
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What one check counted: elements judged, undecidable ones, and the largest error ratio."""
+    """What one check counted: elements judged, undecidable ones, and the largest error ratio.
+
+    ``note`` is what the report of a green gate says of how it was judged.
+    """
 
     elements: int = 0
     undecided: int = 0
     margin: float | None = None
     bitwise: bool | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from trivet.properties._observe import (
     ANY_INTEGER,
     Observation,
     Output,
-    demand_bounds,
     expected_dtypes,
     observe,
 )
+from trivet.properties._opaque import bounded_values, opaque_note
 from trivet.properties._verdict import (
     InapplicableError,
     NotJudgedError,
@@ -32,8 +32,8 @@ def pairs(
 ) -> list[tuple[Output, Value]]:
     """Return every output with its oracle value, after judging presence, shape and dtype.
 
-    Raises NotJudgedError when oracle and kernel differ in the number of outputs, and where
-    ``bounds`` are needed and the oracle has none; Violation when an output is missing, has
+    With ``bounds`` an opaque value has that of the kernel's own run. Raises NotJudgedError when
+    oracle and kernel differ in the number of outputs; Violation when an output is missing, has
     another shape or another dtype.
     """
     outputs, values = observation.outputs, observation.values
@@ -52,9 +52,11 @@ def pairs(
             continue
         _same_form(output, value, wanted_dtype)
         found.append((output, value))
-    if bounds:
-        demand_bounds(value for _, value in found)
-    return found
+    if not bounds:
+        return found
+    known = zip(values, bounded_values(observation), strict=True)
+    bounded = {id(value): other for value, other in known}
+    return [(output, bounded[id(value)] or value) for output, value in found]
 
 
 def _same_presence(name: str, output: Output | None, value: Value | None) -> None:
@@ -152,7 +154,7 @@ def matches_oracle(observation: Observation, dtype: str) -> Tally:
         decided = judged.ratio[~judged.undecided]
         if decided.size:
             margin = max(margin or 0.0, float(decided.max()))
-    return Tally(elements, undecided, margin)
+    return Tally(elements, undecided, margin, note=opaque_note(observation))
 
 
 @standard("observes", needs=("values", "shadow"))
@@ -192,8 +194,10 @@ def _explain(
     with np.errstate(all="ignore"):
         gap = np.abs(output.actual.astype(np.float64) - shadow)
         # Without a bound, what rounding did shows beside what the logic may have done.
-        opaque = isinstance(value, Opaque)
-        least = np.abs(shadow - value.value) if opaque else room(value, output.actual)
+        least = room(value, output.actual)
+        if isinstance(value, Opaque):
+            stored = room(Value(value.value, np.zeros(shadow.shape), value.blame), output.actual)
+            least = np.maximum(np.abs(shadow - value.value), stored)
     if (native.ok | native.undecided).all() and (gap > least)[bad].all():
         raise InapplicableError("the kernel computes with rounding; matches_oracle decides")
     in_float64 = Output(output.name, output.tensor, shadow)
