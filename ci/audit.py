@@ -86,10 +86,7 @@ def run_audit(
         part = replace(part, functions=_changed_since(found, since))
     faults = judge_faults(found, names, settings, progress)
     if since is not None and not part.functions:
-        print(f"no function of these contracts changed since {since}", file=sys.stderr)
-        document = audit_document(_about(settings), faults)
-        document["verdict"] = document["verdict"] if faults else "green"
-        return document, _unproved(found, faults, [])
+        return _nothing_changed(settings, faults, since), _unproved(found, faults, [])
     audited = judge_mutants(
         found,
         names,
@@ -113,6 +110,14 @@ def run_audit(
         part=_asked(names, part, since),
     )
     return document, unproved
+
+
+def _nothing_changed(settings: Settings, faults: list[Document], since: str) -> Document:
+    """The document of an audit without a mutant: that of the faults, green where there is none."""
+    print(f"no function of these contracts changed since {since}", file=sys.stderr)
+    document = audit_document(_about(settings), faults)
+    document["verdict"] = document["verdict"] if faults else "green"
+    return document
 
 
 def _changed_since(found: "Sequence[Found]", since: str) -> frozenset[tuple[str, str]]:
