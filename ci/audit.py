@@ -100,16 +100,9 @@ def run_audit(
         found, names, settings, progress, shard=part.shard, collect=collect_with_faults
     )
     unproved = _unproved(found, faults, audited.entries) & audited.laws
-    document = audit_document(
-        _about(settings),
-        faults,
-        audited.entries,
-        audited.broken,
-        in_order(controls),
-        unproved=unproved,
-        part=_asked(names, part, since),
-    )
-    return document, unproved
+    about, judged = _about(settings), (audited.entries, audited.broken, in_order(controls))
+    asked = _asked(names, part, since)
+    return audit_document(about, faults, *judged, unproved=unproved, part=asked), unproved
 
 
 def _nothing_changed(settings: Settings, faults: list[Document], since: str) -> Document:
