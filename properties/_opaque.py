@@ -82,7 +82,7 @@ def bounded(value: Opaque, error: np.ndarray) -> Value:
     whole = np.broadcast_to(error, value.value.shape) + change
 
     def blame(index: tuple[int, ...]) -> str:
-        return f"opaque reference: {error[index]:.3g} by the kernel's run, {value.reason}"
+        return f"{error[index]:.3g} by the kernel's own run; {value.reason}"
 
     return Value(value.value, whole, blame)
 
@@ -91,7 +91,7 @@ def _without_bound(observation: Observation, run: Run) -> Exception:
     """What to say of a run without a bound: nothing, of these inputs or of the kernel."""
     if run.errors is not None and run.errors.arithmetic.doubt and not run.errors.unbounded:
         return InapplicableError(f"{_reason(observation)}: {run.errors.arithmetic.doubt}")
-    reason = _why(run)
+    reason = why_unbounded(run)
     if observation.run.shadow_rounded or observation.run.shadow_failure is not None:
         return NotJudgedError(f"{_reason(observation)}, and no run bounds its rounding: {reason}")
     return NotPromisedError(
@@ -100,7 +100,8 @@ def _without_bound(observation: Observation, run: Run) -> Exception:
     )
 
 
-def _why(run: Run) -> str:
+def why_unbounded(run: Run) -> str:
+    """Why ``error_of`` of a run that was asked to bound its rounding is None."""
     if run.shadow_failure is not None:
         return run.shadow_failure.text
     if run.shadow_rounded:

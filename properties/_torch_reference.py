@@ -176,17 +176,25 @@ class _Floats(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **with_floats(kwargs or {}, self.floats))
 
 
+@contextmanager
+def in_floats(floats: torch.dtype) -> Iterator[None]:
+    """Let a plain reference compute in the one float type `floats`."""
+    with _default_type(floats), _Floats(floats), np.errstate(all="ignore"):
+        yield
+
+
 def _plain(
     oracle: Oracle, arguments: Mapping[str, Argument], floats: torch.dtype = torch.float64
 ) -> list[Any]:
     """The outputs of a reference run in the float type `floats`, as float64 arrays."""
-    tensors = {name: _untraced(value, floats) for name, value in arguments.items()}
-    with _default_type(floats), _Floats(floats), np.errstate(all="ignore"):
+    tensors = {name: untraced(value, floats) for name, value in arguments.items()}
+    with in_floats(floats):
         outputs = outputs_of(call_by_name(oracle, tensors, Namespace()))
     return [_array(output) for output in outputs]
 
 
-def _untraced(value: Argument, floats: torch.dtype) -> Any:
+def untraced(value: Argument, floats: torch.dtype) -> Any:
+    """An argument as a plain tensor of its own, floats in the type `floats`."""
     if not isinstance(value, np.ndarray):
         return value
     tensor = torch.from_numpy(value.copy())

@@ -81,3 +81,63 @@ def test_a_right_kernel_is_green(seed):
 def test_a_wrong_kernel_is_red(kernel, reds):
     found = judged(contract_of(kernel))
     assert {law for law, verdict in found.items() if verdict.state == "red"} == reds
+
+
+@triton.jit
+def scaled_kernel(x_ptr, g_ptr, d_ptr, n, factor, KIND: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n, other=0.0)
+    g = tl.load(g_ptr + at, mask=at < n, other=0.0)
+    slope = (tl.exp(-x * x) * factor).to(KIND).to(tl.float32)
+    tl.store(d_ptr + at, g * slope, mask=at < n)
+
+
+def slopes(g, x, factor=1.1283791670955126, kind=tl.float32):
+    d = torch.empty_like(x)
+    scaled_kernel[(triton.cdiv(x.numel(), 16),)](x, g, d, x.numel(), factor, KIND=kind, BLOCK=16)
+    return {"x": d}
+
+
+def slopes_in_half(g, x):
+    return slopes(g, x, kind=tl.float16)
+
+
+def slopes_too_steep(g, x):
+    return slopes(g, x, 1.1293791670955126)
+
+
+def no_slopes(g, x):
+    return slopes(g, x, 0.0)
+
+
+@triton.jit
+def erf_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n, other=0.0)
+    tl.store(y_ptr + at, tl.erf(x), mask=at < n)
+
+
+def errors(x):
+    y = torch.empty_like(x)
+    erf_kernel[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), BLOCK=16)
+    return y
+
+
+def erf_reference(x):
+    return torch.special.erf(x)
+
+
+@pytest.mark.parametrize(
+    ("backward", "state"),
+    [
+        (slopes, "green"),
+        (slopes_in_half, "red"),
+        (slopes_too_steep, "red"),
+        (no_slopes, "red"),
+    ],
+)
+def test_gradients_are_judged_by_autograd_of_the_reference(backward, state):
+    tensors = {"x": Tensor("N")}
+    contract = Contract(errors, [erf_reference], {"N": sizes(1, 60)}, tensors, backward=backward)
+    verdict = judged(contract, ["gradients_match"])["gradients_match"]
+    assert verdict.state == state

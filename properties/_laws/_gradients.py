@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,23 @@ from trivet.oracles._accept import accept
 from trivet.oracles._errors import OracleError
 from trivet.oracles._evaluate import Value
 from trivet.oracles._gradient import gradient
+from trivet.oracles._logic import Opaque, accept_logic, logic_room
 from trivet.properties._arrays import copies_of, exact, numpy_of
 from trivet.properties._laws import Tally, standard
 from trivet.properties._laws._memory import of_fault
 from trivet.properties._laws._values import outside
 from trivet.properties._observe import Observation, Output, known_arrays
+from trivet.properties._opaque import bounded, why_unbounded
 from trivet.properties._tensors import stored_tensor
-from trivet.properties._verdict import NotJudgedError, NotPromisedError, Violation
-from trivet.simulator.executors import Run
+from trivet.properties._torch_gradients import torch_gradients
+from trivet.properties._torch_reference import is_torch
+from trivet.properties._verdict import (
+    InapplicableError,
+    NotJudgedError,
+    NotPromisedError,
+    Violation,
+)
+from trivet.simulator.executors import Run, Simulator
 
 # One direction of forward mode costs a run of the oracle on tangents as large as its arguments:
 # whole gradients where this product is small, elements spread over each argument where it is not.
@@ -40,6 +50,8 @@ def gradients_match(observation: Observation, dtype: str) -> Tally:
     if backward is None:
         raise NotPromisedError("the contract has no backward")
     cotangents = _cotangents(observation, dtype)
+    if is_torch(observation.contract.oracles[0], known_arrays(observation.inputs)):
+        return _by_autograd(observation, backward, cotangents)
     found, run = called(observation, backward, cotangents)
     for fault in run.faults:
         raise of_fault(fault)
@@ -54,6 +66,63 @@ def gradients_match(observation: Observation, dtype: str) -> Tally:
         undecided += int(judged.undecided.sum())
         margin = max([margin, *judged.ratio[~judged.undecided].ravel().tolist()])
     return Tally(elements, undecided, margin)
+
+
+def _by_autograd(
+    observation: Observation,
+    backward: Callable[..., Any] | str,
+    cotangents: list[torch.Tensor | None],
+) -> Tally:
+    """Judge gradients by float64 autograd of a torch reference.
+
+    Their shadow has to lie within 1e-9 of its condition, and they within what the backward pass's
+    own rounding explains.
+    """
+    if not isinstance(observation.executor, Simulator):
+        raise NotPromisedError("a torch reference bounds gradients by a run in the simulator")
+    precision = observation.contract.precision
+    found, run = called(observation, backward, cotangents, shadow=True, running=precision)
+    for fault in run.faults:
+        raise of_fault(fault)
+    arrays = known_arrays(observation.inputs)
+    names = [name for name, value in found.items() if value is not None]
+    for name in names:
+        _same_shape(name, found[name], arrays)
+    weights = [None if g is None else exact(numpy_of(g)) for g in cotangents]
+    try:
+        values = torch_gradients(observation.contract.oracles[0], arrays, names, weights)
+    except OracleError as error:
+        raise NotPromisedError(str(error)) from error
+    tally = Tally(note="by float64 autograd of the reference and the backward pass's own rounding")
+    for name, value in zip(names, values, strict=True):
+        tally = _one_gradient(run, found[name], name, value, tally)
+    return tally
+
+
+def _one_gradient(
+    run: Run, gradient: torch.Tensor | None, name: str, value: Opaque, tally: Tally
+) -> Tally:
+    assert gradient is not None
+    output = Output(f"gradient of {name}", gradient, numpy_of(gradient))
+    shadow, error = run.shadow_of(gradient), run.error_of(gradient)
+    if shadow is not None and not run.shadow_rounded:
+        judged = accept_logic(shadow, value)
+        if not (judged.ok | judged.undecided).all():
+            allowed = Value(value.value, logic_room(value), value.blame)
+            what = "in float64, autograd"
+            raise outside(Output(output.name, gradient, shadow), allowed, judged, what=what)
+    if error is None:
+        raise InapplicableError(f"no run bounds the gradients' rounding: {why_unbounded(run)}")
+    limits = bounded(value, error)
+    judged = accept(output.actual, limits)
+    if not (judged.ok | judged.undecided).all():
+        raise outside(output, limits, judged, what="autograd")
+    return replace(
+        tally,
+        elements=tally.elements + output.actual.size,
+        undecided=tally.undecided + int(judged.undecided.sum()),
+        margin=max([tally.margin or 0.0, *judged.ratio[~judged.undecided].ravel().tolist()]),
+    )
 
 
 def _cotangents(observation: Observation, dtype: str) -> list[torch.Tensor | None]:
@@ -79,8 +148,9 @@ def called(
     observation: Observation,
     backward: Callable[..., Any] | str,
     cotangents: list[torch.Tensor | None],
+    **options: object,
 ) -> tuple[Gradients, Run]:
-    """Call the backward function, or autograd through the kernel, on the executor."""
+    """Call the backward function, or autograd through the kernel, on the executor so changed."""
     returned: dict[str, torch.Tensor | None] = {}
 
     def call(**arguments: Any) -> None:
@@ -96,7 +166,7 @@ def called(
             )
         returned.update(found)
 
-    run = observation.executor.variant().run(call, copies_of(observation.inputs.tensors))
+    run = observation.executor.variant(**options).run(call, copies_of(observation.inputs.tensors))
     if run.failed is not None:
         raise NotJudgedError(f"backward failed: {run.failed.text}")
     if run.error is not None:
