@@ -13,8 +13,11 @@ STATES = ("green", "red", "not_judged")
 _SHOWN = 3
 
 
-def print_bench(document: Document, console: Console) -> None:
-    """Print one row per contract, one column per target, then what got worse and where."""
+def print_bench(document: Document, console: Console, seconds: float) -> None:
+    """Print one row per contract, one column per target, then what got worse and where.
+
+    ``seconds`` is how long it took.
+    """
     entries = document["entries"]
     targets = list(dict.fromkeys(entry["target"] for entry in entries if entry["target"]))
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -37,7 +40,7 @@ def print_bench(document: Document, console: Console) -> None:
     verdict = document["verdict"]
     spoken = f"[{STYLES[verdict]}]{verdict.replace('_', ' ')}[/]"
     summary = f"{len(entries)} entries: {told}" if entries else "no entries"
-    console.print(f"\n{spoken}: {summary}", highlight=False)
+    console.print(f"\n{spoken}: {summary}, in {seconds:.0f} s", highlight=False)
 
 
 def change_lines(entry: Document) -> Iterator[str]:

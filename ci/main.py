@@ -7,6 +7,7 @@ import sys
 import traceback
 from enum import StrEnum
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -230,8 +231,9 @@ def bench(
 
     with_times = timed or (not static and not update and _sees_gpu())
     asked = Asked(static or not timed, with_times, against, update)
+    started = perf_counter()
     document = run_bench(names or (), Settings(workers=workers), asked, Progress())
-    print_bench(document, _console())
+    print_bench(document, _console(), perf_counter() - started)
     _finish(document, json, None, html)
 
 
