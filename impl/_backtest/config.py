@@ -26,7 +26,7 @@ SETTINGS = {
     "conviction_floor": Bounds(0, 1),
     "trade_floor": Bounds(0, 1),
     "max_lots": Bounds(1, 1 << 20, whole=True),
-    "latency_ns": Bounds(0, 1 << 62, whole=True),
+    "latency_ns": Bounds(0, 1 << 61, whole=True),
     "max_hold_ns": Bounds(1, LARGEST, whole=True),
 }
 _POLICY = "policy"

@@ -1,8 +1,10 @@
 """Events from CSV and Parquet files, each malformed one an error naming line or event and field."""
 
+import csv
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +14,14 @@ import pyarrow.parquet as pq
 
 from trivet.impl._backtest.tape import EventsError, Tape
 
-# Columns of a file, the tape's array that each becomes, and its smallest value.
+# Columns of a file, the tape's array that each becomes, its smallest and largest value. A time
+# leaves room for the latency that is added to it.
 COLUMNS = {
-    "ts_ns": ("ts", np.int64, 0),
-    "bid_px_x100": ("bid", np.int32, -(2**31)),
-    "ask_px_x100": ("ask", np.int32, -(2**31)),
-    "bid_size": ("bid_size", np.int32, 0),
-    "ask_size": ("ask_size", np.int32, 0),
+    "ts_ns": ("ts", np.int64, 0, 2**62),
+    "bid_px_x100": ("bid", np.int32, -(2**31), 2**31 - 1),
+    "ask_px_x100": ("ask", np.int32, -(2**31), 2**31 - 1),
+    "bid_size": ("bid_size", np.int32, 0, 2**31 - 1),
+    "ask_size": ("ask_size", np.int32, 0, 2**31 - 1),
 }
 _P = "p_"
 
@@ -29,15 +32,28 @@ def read_csv(path: Path, horizons: Sequence[int] | None = None) -> Tape:
     Columns are those of COLUMNS and `p_h30` and the like for each horizon (all that there are,
     where none are given); an empty p counts as missing. Other columns are left alone.
     """
-    rows = pa.csv.ParseOptions(ignore_empty_lines=False)
+    broken: list[Any] = []
+
+    def refuse(row: Any) -> str:
+        broken.append(row)
+        return "error"
+
     try:
-        names = pa.csv.open_csv(path, parse_options=rows).schema.names
-        text = pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
-        # One thread, since only then an error has the number of its row.
-        one = pa.csv.ReadOptions(use_threads=False)
-        table = pa.csv.read_csv(path, read_options=one, parse_options=rows, convert_options=text)
-    except (OSError, pa.ArrowException) as error:
-        raise EventsError(f"{path}: cannot be read as CSV: {_first_line(error)}") from None
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            names = next(csv.reader(file), [])
+        table = pa.csv.read_csv(
+            path,
+            # One thread, since only then an error has the number of its row.
+            read_options=pa.csv.ReadOptions(use_threads=False),
+            parse_options=pa.csv.ParseOptions(ignore_empty_lines=False, invalid_row_handler=refuse),
+            convert_options=pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+        )
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        where, text = "", f"cannot be read as CSV: {_reason(error)}"
+        if broken:
+            got, wanted = broken[0].actual_columns, broken[0].expected_columns
+            where, text = f", line {broken[0].number}", f"must have {wanted} fields, got {got}"
+        raise EventsError(f"{path}{where}: {text}") from None
     return _Reader(path, table, lines=True).tape(horizons)
 
 
@@ -46,12 +62,13 @@ def read_parquet(path: Path, horizons: Sequence[int] | None = None) -> Tape:
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
-        raise EventsError(f"{path}: is not a whole Parquet file: {_first_line(error)}") from None
+        text = f"cannot be read as Parquet: {_reason(error)}; is the file whole?"
+        raise EventsError(f"{path}: {text}") from None
     return _Reader(path, table, lines=False).tape(horizons)
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error).strip().splitlines()[0]
 
 
 class _Reader:
@@ -72,8 +89,8 @@ class _Reader:
         if not self.table.num_rows:
             raise EventsError(f"{self.path}: has no events")
         arrays = {
-            place: self._whole(name, np.dtype(dtype), least)
-            for name, (place, dtype, least) in COLUMNS.items()
+            place: self._whole(name, least, most).astype(dtype)
+            for name, (place, dtype, least, most) in COLUMNS.items()
         }
         back = np.flatnonzero(np.diff(arrays["ts"]) < 0)
         if len(back):
@@ -99,16 +116,15 @@ class _Reader:
         where = f"line {event + 2} (event {event})" if self.lines else f"event {event}"
         return EventsError(f"{self.path}, {where}: {name} {text}")
 
-    def _whole(self, name: str, dtype: np.dtype, least: int) -> np.ndarray:
+    def _whole(self, name: str, least: int, most: int) -> np.ndarray:
         """A column of whole numbers."""
         column = self.table.column(name)
-        most = int(np.iinfo(dtype).max)
         wanted = f"must be a whole number from {least} to {most}"
         values = self._cast(name, column, pa.int64(), wanted)
         bad = np.flatnonzero((values < least) | (values > most))
         if len(bad):
             raise self._error(int(bad[0]), name, f"{wanted}, got {values[bad[0]]}")
-        return values.astype(dtype)
+        return values
 
     def _probability(self, name: str) -> np.ndarray:
         """A column of probabilities; what is missing is NaN."""
