@@ -62,12 +62,14 @@ def read_parquet(path: Path, horizons: Sequence[int] | None = None) -> Tape:
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
-        text = f"cannot be read as Parquet: {_reason(error)}; is the file whole?"
+        text = f"cannot be read as Parquet, is it whole? {_reason(error)}"
         raise EventsError(f"{path}: {text}") from None
     return _Reader(path, table, lines=False).tape(horizons)
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
     return getattr(error, "strerror", None) or str(error).strip().splitlines()[0]
 
 
