@@ -7,10 +7,15 @@ added. That this bound says nothing about what the kernel ought to compute is no
 logic judges its shadow. Where a run has no such bound, that law decides alone.
 """
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from trivet.oracles._accept import accept, room
 from trivet.oracles._evaluate import Value
-from trivet.oracles._logic import Opaque
+from trivet.oracles._logic import Opaque, accept_logic
+from trivet.properties._constants import constants_reach
 from trivet.properties._observe import Observation, Output, observe
 from trivet.properties._verdict import InapplicableError, NotJudgedError, NotPromisedError
 from trivet.simulator.executors import Run, Simulator
@@ -73,7 +78,37 @@ def _with_bound(
         raise _without_bound(observation, run)
     if error.shape != value.value.shape:
         return value
-    return bounded(value, error)
+    known = bounded(value, error)
+    whole = np.asarray(known.error)
+    shadow = run.shadow_of(output.tensor)
+    assert shadow is not None
+    unlike = ~accept_logic(shadow, value).ok
+    if unlike.any():
+        reach = constants_reach(observation, output.name, shadow)
+        unlike = ~accept_logic(shadow, value, reach).ok
+    # The shadow's rounding bounds nothing of what the shadow itself does not come near to.
+    hidden = unlike & accept(output.actual, known).ok
+    meant = rounds_on_purpose(output.actual, value, shadow)
+    other = np.where(meant, _float32_distance(value), np.inf)
+    return Value(known.value, np.where(hidden, other, whole), known.blame)
+
+
+def _float32_distance(value: Opaque) -> NDArray[np.float64]:
+    """How far the reference's own float32 run on inputs half an ulp off lies from its value."""
+    return np.broadcast_to(np.asarray(value.condition) * 2.0**-24, value.value.shape)
+
+
+def rounds_on_purpose(actual: NDArray[Any], value: Opaque, shadow: NDArray[Any]) -> NDArray[Any]:
+    """Where the native result is right though its shadow is not: there rounding does the work.
+
+    Right is what lies as near to the reference as its own float32 run on inputs half an ulp off.
+    """
+    near = Value(value.value, _float32_distance(value), value.blame)
+    stored = Value(value.value, np.zeros(shadow.shape), value.blame)
+    with np.errstate(all="ignore"):
+        gap = np.abs(actual.astype(np.float64) - shadow)
+        beyond = (gap >= np.abs(shadow - value.value)) & (gap > room(stored, actual))
+    return np.asarray(accept(actual, near).ok & beyond)
 
 
 def bounded(value: Opaque, error: np.ndarray) -> Value:

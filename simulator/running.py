@@ -93,10 +93,11 @@ class Running(Arithmetic):
         return Number(value, function(*(number.error for number in values)))
 
     def constant(self, value: float, element: str) -> Value:
-        """The value written in the source, and what the stored one lacks of it."""
+        """The value written in the source; half an ulp off where it may have had more digits."""
         written = _PLAIN.constant(value, element)
         stored = np.asarray(_NATIVE.constant(value, element), np.float64)
-        return Number(written, _distance(written, stored))
+        lost = FORMATS[_FORMATS[element]].unit * np.abs(stored)
+        return Number(written, np.where(_distance(written, stored) > 0, lost, 0.0))
 
     def argument(self, value: float, element: str) -> Value:
         """The Python value, and what the launch's argument lacks of it."""

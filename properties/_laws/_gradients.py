@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from trivet.oracles._evaluate import Value
 from trivet.oracles._gradient import gradient
 from trivet.oracles._logic import Opaque, accept_logic, logic_room
 from trivet.properties._arrays import copies_of, exact, numpy_of
+from trivet.properties._constants import NUDGES
 from trivet.properties._laws import Tally, standard
 from trivet.properties._laws._memory import of_fault
 from trivet.properties._laws._values import outside
@@ -94,19 +96,49 @@ def _by_autograd(
     except OracleError as error:
         raise NotPromisedError(str(error)) from error
     tally = Tally(note="by float64 autograd of the reference and the backward pass's own rounding")
+    reach = cache(lambda: _reaches(observation, backward, cotangents, found, run))
     for name, value in zip(names, values, strict=True):
-        tally = _one_gradient(run, found[name], name, value, tally)
+        tally = _one_gradient(run, found[name], name, value, tally, reach)
     return tally
 
 
+def _reaches(
+    observation: Observation,
+    backward: Callable[..., Any] | str,
+    cotangents: list[torch.Tensor | None],
+    found: Gradients,
+    run: Run,
+) -> dict[str, NDArray[np.float64]]:
+    """How far the digits that constants lost can move the shadow of each gradient."""
+    reach: dict[str, NDArray[np.float64]] = {}
+    for nudge in NUDGES:
+        others, other_run = called(observation, backward, cotangents, shadow=True, nudge=nudge)
+        for name, first in found.items():
+            other = others.get(name)
+            if first is None or other is None:
+                continue
+            one, two = run.shadow_of(first), other_run.shadow_of(other)
+            if one is not None and two is not None and one.shape == two.shape:
+                moved = len(NUDGES) * np.abs(one - two)
+                reach[name] = np.fmax(reach.get(name, np.zeros(one.shape)), moved)
+    return reach
+
+
 def _one_gradient(
-    run: Run, gradient: torch.Tensor | None, name: str, value: Opaque, tally: Tally
+    run: Run,
+    gradient: torch.Tensor | None,
+    name: str,
+    value: Opaque,
+    tally: Tally,
+    reach: Callable[[], Mapping[str, NDArray[np.float64]]],
 ) -> Tally:
     assert gradient is not None
     output = Output(f"gradient of {name}", gradient, numpy_of(gradient))
     shadow, error = run.shadow_of(gradient), run.error_of(gradient)
     if shadow is not None and not run.shadow_rounded:
         judged = accept_logic(shadow, value)
+        if not (judged.ok | judged.undecided).all():
+            judged = accept_logic(shadow, value, reach().get(name, 0.0))
         if not (judged.ok | judged.undecided).all():
             allowed = Value(value.value, logic_room(value), value.blame)
             what = "in float64, autograd"

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from trivet.oracles._accept import Acceptance, accept, room, ulps
 from trivet.oracles._evaluate import Value
 from trivet.oracles._logic import Opaque, accept_logic, logic_room
+from trivet.properties._constants import constants_reach
 from trivet.properties._hints import approximation_hint
 from trivet.properties._laws import Tally, standard
 from trivet.properties._observe import (
@@ -15,9 +16,8 @@ from trivet.properties._observe import (
     Observation,
     Output,
     expected_dtypes,
-    observe,
 )
-from trivet.properties._opaque import bounded_values, opaque_note
+from trivet.properties._opaque import bounded_values, opaque_note, rounds_on_purpose
 from trivet.properties._verdict import (
     InapplicableError,
     NotJudgedError,
@@ -186,44 +186,23 @@ def _explain(
     observation: Observation, output: Output, value: Value, shadow: NDArray[np.float64]
 ) -> None:
     """Raise what a shadow outside the oracle's logic means; its constants may excuse it."""
-    judged = accept_logic(shadow, value, _constants_reach(observation, output, shadow))
+    judged = accept_logic(shadow, value, constants_reach(observation, output.name, shadow))
     bad = ~(judged.ok | judged.undecided)
     if not bad.any():
         return
     native = accept(output.actual, value)
     with np.errstate(all="ignore"):
         gap = np.abs(output.actual.astype(np.float64) - shadow)
-        # Without a bound, what rounding did shows beside what the logic may have done.
         least = room(value, output.actual)
-        if isinstance(value, Opaque):
-            stored = room(Value(value.value, np.zeros(shadow.shape), value.blame), output.actual)
-            least = np.maximum(np.abs(shadow - value.value), stored)
-    if (native.ok | native.undecided).all() and (gap > least)[bad].all():
+    if isinstance(value, Opaque):
+        excused = rounds_on_purpose(output.actual, value, shadow)[bad].all()
+    else:
+        excused = (native.ok | native.undecided).all() and (gap > least)[bad].all()
+    if excused:
         raise InapplicableError("the kernel computes with rounding; matches_oracle decides")
     in_float64 = Output(output.name, output.tensor, shadow)
     allowed = Value(value.value, logic_room(value), value.blame)
     raise outside(in_float64, allowed, judged, what="in float64, oracle")
-
-
-# Runs of the shadow in which every constant of many digits moves up or down by half an ulp. For
-# up to four such constants, four times the largest change seen is more than they can add up to.
-_NUDGES = (1, 2, 3, 4)
-
-
-def _constants_reach(
-    observation: Observation, output: Output, shadow: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return how far the digits that constants lost in float32 can move the shadow."""
-    reach = np.zeros(shadow.shape)
-    for nudge in _NUDGES:
-        executor = observation.executor.variant(shadow=True, nudge=nudge)
-        second = observe(observation.contract, observation.inputs, executor, reference=observation)
-        for other in second.outputs:
-            moved = None if other is None else second.run.shadow_of(other.tensor)
-            if other is not None and other.name == output.name and moved is not None:
-                with np.errstate(all="ignore"):
-                    reach = np.fmax(reach, np.abs(moved - shadow))
-    return len(_NUDGES) * reach
 
 
 def _shadows(observation: Observation) -> list[NDArray[np.float64]]:
