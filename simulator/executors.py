@@ -225,6 +225,7 @@ class Simulator:
 
     def session(self, watch: HostWatch) -> Session:
         """Return a handler for the launches of one run under ``watch``."""
+        watch.errors = None if self.running is None else HeldErrors(self.running)
         settings = Settings(
             order=self.order,  # type: ignore[arg-type]
             chunk=self.chunk,
@@ -243,7 +244,7 @@ class Simulator:
             cold=self.cold,
             ones=self.ones,
             programs=self.programs,
-            errors=None if self.running is None else HeldErrors(self.running),
+            errors=watch.errors,
         )
 
 

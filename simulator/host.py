@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from trivet.simulator._torch import torch
 from trivet.simulator.faults import Fault
+from trivet.simulator.held_errors import HeldErrors
 from trivet.simulator.large import LargeMemory
 from trivet.simulator.nested import leaves, mapped
 from trivet.simulator.operators import Operator, operator
@@ -51,6 +52,7 @@ class HostWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.storages = Storages()
         self.shadows = Shadows(self.storages, arguments) if shadow else None
         self.large = LargeMemory(self.storages) if partial else None
+        self.errors: HeldErrors | None = None
         self.faults: list[Fault] = []
         self._seen: set[tuple[str, str]] = set()
         self.broken: Exception | None = None
@@ -188,6 +190,8 @@ class HostWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.shadows.take_native(mutated)
         else:
             self.shadows.replay(func, args, kwargs, result, mutated)
+        if self.errors is not None:
+            self.errors.moved(func, known, args, kwargs, result, self.shadows)
         return result
 
     def _foreign(

@@ -1,11 +1,13 @@
 """Opaque torch references: what they judge, by the kernel's own run, and what stays red."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import triton
 import triton.language as tl
 
-from trivet import Contract, Tensor, sizes
+from trivet import Contract, Precision, Tensor, sizes
 from trivet.properties._engine import judge
 
 FLOAT, HALF = tl.constexpr(tl.float32), tl.constexpr(tl.float16)
@@ -141,3 +143,93 @@ def test_gradients_are_judged_by_autograd_of_the_reference(backward, state):
     contract = Contract(errors, [erf_reference], {"N": sizes(1, 60)}, tensors, backward=backward)
     verdict = judged(contract, ["gradients_match"])["gradients_match"]
     assert verdict.state == state
+
+
+@triton.jit
+def curve_kernel(x_ptr, y_ptr, n, MODE: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n, other=0.0).to(tl.float32)
+    if MODE == "sigmoid":
+        y = tl.sigmoid(x)
+    elif MODE == "constant":
+        y = x * 0.7978845608028654
+    elif MODE == "to_whole":
+        y = (x * 2 + 12582912.0) - 12582912.0
+    else:
+        y = tl.where(x * 0.1 + 0.3 > x * 0.1 + (0.1 + 0.2), -x, x)
+    tl.store(y_ptr + at, y, mask=at < n)
+
+
+def curve(x, mode, dtype=None):
+    y = torch.empty(x.shape, dtype=dtype or x.dtype)
+    curve_kernel[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), MODE=mode, BLOCK=16)
+    return y
+
+
+def sigmoid_cast_last(x):
+    return curve(x, "sigmoid", torch.float32).to(x.dtype)
+
+
+def sigmoid_of_halves(x):
+    return curve(x.to(torch.float16), "sigmoid", torch.float32)
+
+
+def sigmoid_times_three(x):
+    return curve(x, "sigmoid") * 3 + 1
+
+
+def many_digits(x):
+    return curve(x, "constant")
+
+
+def to_whole(x):
+    return curve(x, "to_whole")
+
+
+def decides(x):
+    return curve(x, "decides")
+
+
+def itself(x):
+    """Opaque, and exact."""
+    return torch.from_numpy(x.numpy())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reference", "dtype", "precision", "logic"),
+    [
+        (sigmoid_cast_last, lambda x: torch.sigmoid(itself(x)), "bfloat16", "green", "green"),
+        (sigmoid_of_halves, lambda x: torch.sigmoid(itself(x)), "float32", "red", "green"),
+        (many_digits, lambda x: itself(x) * (2 / torch.pi) ** 0.5, "float32", "green", "green"),
+        (to_whole, lambda x: torch.round(2 * itself(x)), "float32", "green", "green"),
+        (decides, itself, "float32", "not_promised", "green"),
+        (
+            sigmoid_times_three,
+            lambda x: 3 * torch.sigmoid(itself(x)) + 1,
+            "float32",
+            "not_promised",
+            "green",
+        ),
+    ],
+)
+def test_what_a_run_bounds_and_what_it_does_not(kernel, reference, dtype, precision, logic):
+    tensors = {"x": Tensor("N", dtypes=(dtype,))}
+    contract = Contract(kernel, [reference], {"N": sizes(2, 60)}, tensors)
+    found = judged(contract)
+    states = [found[law].state for law in ("matches_oracle", "logic_matches")]
+    assert states == [precision, logic], [v.reason or v.failure for v in found.values()]
+    if precision == "not_promised":
+        why = found["matches_oracle"].reason
+        assert "host function round float numbers" in why or "a comparison" in why
+
+
+def test_a_declared_format_widens_the_bound_to_its_own():
+    declared = contract_of(in_half)
+    wider = replace(declared, precision=Precision(accumulate="float16"))
+    assert judged(wider)["matches_oracle"].state == "green"
+    assert judged(declared)["matches_oracle"].state == "red"
+
+
+def test_no_law_is_left_unjudged_by_an_opaque_reference():
+    found = judge(contract_of(norms), name="c", shrink=False)
+    assert [v.law for v in found if v.state in ("red", "not_judged")] == []
