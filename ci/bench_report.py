@@ -21,15 +21,13 @@ def print_bench(document: Document, console: Console, seconds: float) -> None:
     entries = document["entries"]
     targets = list(dict.fromkeys(entry["target"] for entry in entries if entry["target"]))
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("contract", "source", *targets, "HARD", "SOFT"):
+    for title in ("contract", *targets, "HARD", "SOFT"):
         table.add_column(title, no_wrap=True)
-    for source, group in _groups(entries).items():
+    for group in _groups(entries).values():
         classes = Counter(change["class"] for entry in group for change in entry["changes"])
-        contract = group[0]["contract"]
-        where = "" if source == contract else source.rpartition(":")[0]
         cells = [_cell([e for e in group if e["target"] == target]) for target in targets]
         cells += [f"[bold red]{classes[k]}[/]" if classes[k] else "·" for k in ("HARD", "SOFT")]
-        table.add_row(contract, where, *cells)
+        table.add_row(group[0]["contract"], *cells)
     console.print(table)
     for entry in entries:
         for line in change_lines(entry):
