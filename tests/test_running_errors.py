@@ -8,6 +8,7 @@ import pytest
 
 from trivet.ci import _race_kernels
 from trivet.oracles._precision import Precision
+from trivet.simulator import _functions
 from trivet.simulator.arithmetic import Native
 from trivet.simulator.machine import Machine, Settings
 from trivet.simulator.memory import Allocation, Argument
@@ -67,3 +68,44 @@ def test_native_runs_lie_within_their_running_errors(name):
             assert not running.doubt
             assert ((apart <= known["error"]) | np.isnan(native)).all()
             assert np.nanmax(known["error"]) <= _FAR_INSIDE * np.nanmax(apart)
+
+
+def number(rng, count=4000):
+    """Values over many sizes, with errors of up to a few ulp, and a native float32 run of them."""
+    value = rng.standard_normal(count) * 2.0 ** rng.integers(-6, 5, count)
+    error = np.abs(value) * 2.0 ** rng.integers(-24, -18, count) * rng.integers(0, 2, count)
+    value = value.astype(np.float32).astype(np.float64)
+    native = (value + error * rng.uniform(-1, 1, count)).astype(np.float32)
+    inside = np.abs(native.astype(np.float64) - value) <= error
+    return Number(value, error), np.where(inside, native, value.astype(np.float32))
+
+
+def held(native, known):
+    with np.errstate(all="ignore"):
+        apart = np.abs(native.astype(np.float64) - known.value)
+        same = np.isnan(native) | (native == known.value.astype(np.float32))
+        return same | (apart <= known.error)
+
+
+@pytest.mark.parametrize("name", [*_functions.EXACT_UNARY, *_functions.WIDE_UNARY, "sqrt"])
+def test_a_function_of_a_native_number_lies_within_the_error(name):
+    known, native = number(np.random.default_rng(1), 400)
+    with np.errstate(all="ignore"):
+        result = Native().unary(name, "f32")(native)
+        bounded = Running(Precision()).unary(name, "f32")(known)
+    bad = ~held(result, bounded)
+    assert not bad.any(), (native[bad][:3], result[bad][:3], bounded.value[bad][:3])
+
+
+@pytest.mark.parametrize("name", [*_functions.BINARY, *_functions.WIDE_BINARY])
+def test_an_operation_on_native_numbers_lies_within_the_error(name):
+    rng = np.random.default_rng(2)
+    (a, first), (b, second) = number(rng), number(rng)
+    function = Running(Precision()).binary(name, "f32")
+    if function is None or name == "ldexp":
+        assert name in ("nextafter", "ldexp")
+        return
+    with np.errstate(all="ignore"):
+        result, bounded = Native().binary(name, "f32")(first, second), function(a, b)
+    bad = ~held(result, bounded)
+    assert not bad.any(), (first[bad][:3], second[bad][:3], result[bad][:3])
