@@ -1,5 +1,6 @@
 """Configurations: what they resolve to, and how wrong ones are named with their line."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,11 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(ConfigError, match=r"c.yaml: is not UTF-8 text"):
         read_config(tmp_path / "c.yaml")
+
+
+def test_the_documented_configurations_can_be_used(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parent.parent
+    shown = re.findall(r"```yaml\n(.*?)```", (root / "docs/backtest.md").read_text(), re.DOTALL)
+    assert shown[0] == (root / "examples/backtests/sweep.yaml").read_text()
+    assert len(read(tmp_path, shown[0]).names) == 32
+    assert read(tmp_path, DATA + shown[1]).names == ["patient", "own"]
