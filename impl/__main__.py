@@ -1,16 +1,19 @@
 """`python -m trivet.impl`: the programs that run on the production kernels."""
 
-import typer
+import sys
 
-from trivet.impl._backtest import program
+UNUSABLE = 2
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.add_typer(program.app, name="backtest", help="Backtests, many variants side by side.")
+
+def main() -> None:
+    """Run the command; status 2 and one line where a package is missing."""
+    try:
+        from trivet.impl._backtest.program import app
+    except ModuleNotFoundError as error:
+        print(f"needs {error.name}: pip install 'trivet[torch,suite]'", file=sys.stderr)
+        raise SystemExit(UNUSABLE) from None
+    app(prog_name="python -m trivet.impl")
+
 
 if __name__ == "__main__":
-    app(prog_name="python -m trivet.impl")
+    main()

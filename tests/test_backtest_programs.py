@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -18,9 +19,11 @@ from tests.test_backtest_files import table_of
 from typer.testing import CliRunner
 
 from trivet.impl import _replay
-from trivet.impl.__main__ import app
+from trivet.impl.__main__ import main
 from trivet.impl._backtest import sweep
+from trivet.impl._backtest.checkpoint import written
 from trivet.impl._backtest.config import read_config
+from trivet.impl._backtest.program import app
 from trivet.impl._backtest.synthetic import synthetic
 from trivet.simulator.executors import Simulator
 
@@ -261,3 +264,26 @@ def test_without_a_gpu_it_says_what_to_do(folder: Path) -> None:
     assert done.returncode == 2
     assert "backtest: no GPU here; on a CPU: trivet run -- python -m trivet.impl" in done.stderr
     assert [path.name for path in folder.iterdir()] == ["c.yaml"]
+
+
+def test_a_missing_package_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "trivet.impl._backtest.program", None)
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "pip install 'trivet[torch,suite]'" in capsys.readouterr().err
+
+
+def test_a_file_is_written_whole_or_left_as_it_was(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    written(place, lambda file: file.write(b"old"))
+
+    def fail(file: IO[bytes]) -> None:
+        file.write(b"half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        written(place, fail)
+    assert place.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [place]

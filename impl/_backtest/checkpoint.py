@@ -28,9 +28,12 @@ class CheckpointError(ValueError):
 def written(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write a file beside its place and rename it: it is there whole, or as it was."""
     draft = path.with_name(f"{path.name}.draft")
-    with open(draft, "wb") as file:
-        write(file)
-    os.replace(draft, path)
+    try:
+        with open(draft, "wb") as file:
+            write(file)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def key_of(settings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:

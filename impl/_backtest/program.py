@@ -23,7 +23,20 @@ from trivet.impl._backtest.tree import ConfigError
 
 UNUSABLE = 2
 STOPPED = 130
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(commands, name="backtest", help="Backtests, many variants side by side.")
+
+
+@app.callback()
+def programs() -> None:
+    """What runs on the production kernels."""
+
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file.")]
 OUTPUT_HELP = "The result, Parquet; default: the name of CONFIG, in the current folder."
@@ -42,7 +55,7 @@ VARIANT_HELP = "Print the diagnosis of this variant; default: the first."
 Variant = Annotated[str | None, typer.Option(metavar="NAME", help=VARIANT_HELP)]
 
 
-@app.command()
+@commands.command()
 def run(
     config: ConfigPath,
     output: Output = None,
@@ -56,7 +69,7 @@ def run(
         _perform(_prepared(chosen, output, save_every), restart)
 
 
-@app.command()
+@commands.command()
 def sweep(
     config: ConfigPath,
     output: Output = None,
