@@ -13,6 +13,8 @@ from trivet.oracles._formats import Array
 # any term, factor or index that is wrong.
 _LOGIC = 1e-9
 _UNIT = 2.0**-24
+# What float32 underflows, over its half ulp: a condition measured in float32 knows no less.
+_UNDERFLOW = 2.0**-149 / _UNIT
 # float64 rounds the reference as well, where the float32 bound knows the operation to be exact.
 _SLACK = 2.0**-46
 
@@ -35,7 +37,8 @@ class Opaque(Value):
 def logic_room(value: Value) -> Array:
     """How far the shadow of an output may lie from the oracle's value; 0 where undecided."""
     if isinstance(value, Opaque):
-        return _LOGIC * (np.asarray(value.condition) + np.abs(np.asarray(value.value, np.float64)))
+        condition = np.asarray(value.condition) + _UNDERFLOW
+        return _LOGIC * (condition + np.abs(np.asarray(value.value, np.float64)))
     error = np.zeros(np.shape(value.value)) if value.error is None else value.error
     known = np.where(np.isfinite(error), error, 0.0)
     return known * (_LOGIC / _UNIT) + _SLACK * np.abs(np.asarray(value.value, np.float64))

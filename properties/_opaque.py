@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from trivet.oracles._accept import accept, room
 from trivet.oracles._evaluate import Value
-from trivet.oracles._logic import Opaque, accept_logic
+from trivet.oracles._logic import Opaque, accept_logic, logic_room
 from trivet.properties._constants import constants_reach
 from trivet.properties._observe import Observation, Output, observe
 from trivet.properties._verdict import InapplicableError, NotJudgedError, NotPromisedError
@@ -114,7 +114,8 @@ def rounds_on_purpose(actual: NDArray[Any], value: Opaque, shadow: NDArray[Any])
 def bounded(value: Opaque, error: np.ndarray) -> Value:
     """An opaque value with the kernel's own ``error`` and the reference's change by one ulp."""
     change = np.broadcast_to(np.asarray(value.change, np.float64), value.value.shape)
-    whole = np.broadcast_to(error, value.value.shape) + change
+    # The shadow that the error counts from may itself be off by what the law of logic allows.
+    whole = np.broadcast_to(error, value.value.shape) + change + logic_room(value)
 
     def blame(index: tuple[int, ...]) -> str:
         return f"{error[index]:.3g} by the kernel's own run; {value.reason}"

@@ -86,6 +86,8 @@ def _autograd(
                 for output, g in zip(outputs, cotangents, strict=True)
                 if g is not None and isinstance(output, torch.Tensor) and output.requires_grad
             ]
+            if not pairs:
+                raise ValueError("none of its outputs depends on its arguments by autograd")
             found = torch.autograd.grad(
                 [o for o, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True
             )

@@ -233,3 +233,23 @@ def test_a_declared_format_widens_the_bound_to_its_own():
 def test_no_law_is_left_unjudged_by_an_opaque_reference():
     found = judge(contract_of(norms), name="c", shrink=False)
     assert [v.law for v in found if v.state in ("red", "not_judged")] == []
+
+
+def leaves_autograd(x):
+    return torch.special.erf(torch.from_numpy(x.detach().numpy()))
+
+
+def by_rows(x):
+    """Its float64 rounding is that of a whole row, beside elements that are tiny or zero."""
+    return torch.fft.irfft(torch.fft.rfft(torch.special.erf(x)), x.shape[-1])
+
+
+@pytest.mark.parametrize(
+    ("reference", "state"), [(leaves_autograd, "not_promised"), (by_rows, "green")]
+)
+def test_gradients_of_an_opaque_reference(reference, state):
+    tensors, sized = {"x": Tensor("N")}, {"N": sizes(2, 60)}
+    contract = Contract(errors, [reference], sized, tensors, backward=slopes)
+    found = judged(contract, ["matches_oracle", "logic_matches", "gradients_match"])
+    assert found["gradients_match"].state == state, found["gradients_match"].failure
+    assert found["matches_oracle"].state == found["logic_matches"].state == "green"
