@@ -13,6 +13,8 @@ from trivet.simulator.executors import Simulator
 
 LEAST = 10.0
 NOISY = 3.0
+# The simulator takes a launch of some thousand events for one that may never end.
+A_LAUNCH = 500
 
 
 def one_stream(tape: Tape) -> Tape:
@@ -27,7 +29,13 @@ def mean_lengths(tapes: list[Tape]) -> tuple[np.ndarray, np.ndarray]:
     events = _replay.Events(*(torch.cat([getattr(e, name) for e in each]) for name in names))
     state = _replay.State.fresh(len(tapes), 5, 4)
     settings = _replay.Settings.of(len(tapes), tape=list(range(len(tapes))))
-    run = Simulator(sanitize=False).run(lambda: _replay.run(events, settings, state), {})
+
+    def launches() -> None:
+        for start in range(0, len(tapes[0].ts), A_LAUNCH):
+            stop = min(start + A_LAUNCH, len(tapes[0].ts))
+            _replay.run(events, settings, state, start=start, stop=stop)
+
+    run = Simulator(sanitize=False).run(launches, {})
     assert run.error is None, run.error
     raw, smoothed = diagnosis.read_out(state.runs, state.run_bins)
     return raw.mean_length, smoothed.mean_length
