@@ -162,4 +162,5 @@ def _tell(prepared: Sweep, outcome: Outcome) -> None:
             f"backtest: {outcome.work} simulations x events in {outcome.seconds:.1f} s of "
             f"launches, {rate:.0f} (simulations x events)/s"
         )
-    typer.echo(f"backtest: {prepared.simulations} variants written to {prepared.output}")
+    rows = "row" if prepared.simulations == 1 else "rows"
+    typer.echo(f"backtest: {prepared.simulations} {rows} written to {prepared.output}")
