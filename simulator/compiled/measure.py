@@ -4,6 +4,7 @@ import hashlib
 import json
 import linecache
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ _LINES_OF_COST = {
     "matrix_operations": "matrix",
     "double_operations": "double",
 }
+_LOCATION = re.compile(r'"([^"]+)":(\d+):\d+')
 # Where the artifact has nothing left to point at: the line that asks for it in the source.
 _LINES_OTHERWISE = {"async_copies": "read", "double": "double"}
 
@@ -135,7 +137,7 @@ class _Compiled:
         found = metrics_of(artifact, request.target)
         return {
             "metrics": found.metrics,
-            "lines": _lines(found),
+            "lines": _lines(found, text),
             "rounding": _rounding(artifact),
             "ttir": text,
             "error": "",
@@ -170,22 +172,36 @@ def _sendable(options: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in options.items() if isinstance(value, plain)}
 
 
-def _lines(found: Found) -> dict[str, str]:
-    return {name: _line(place) for name, place in found.places.items()}
+def _lines(found: Found, ttir: str) -> dict[str, str]:
+    """Name the line of each metric.
+
+    An assembler numbers the lines of inline assembly on from the source line that it stands for:
+    such a number is taken back to the last line that the IR knows.
+    """
+    known: dict[str, list[int]] = {}
+    for path, number in sorted(set(_LOCATION.findall(ttir)), key=lambda item: int(item[1])):
+        known.setdefault(path, []).append(int(number))
+    lines = {}
+    for name, (path, number) in found.places.items():
+        before = [line for line in known.get(path, ()) if line <= number]
+        lines[name] = _line((path, before[-1] if before else number))
+    return lines
 
 
 def _line(place: Place) -> str:
+    """Name a source line; a decorator's, where a function begins, is that of the function."""
     path, number = place
-    return f"{os.path.basename(path)}:{number}: {linecache.getline(path, number).strip()}"
+    lines = [line.strip() for line in linecache.getlines(path)[number - 1 :]]
+    below = 0
+    if lines and lines[0].startswith("@"):
+        below = next((n for n, line in enumerate(lines) if line.startswith("def ")), 0)
+    text = lines[below] if lines else ""
+    return f"{os.path.basename(path)}:{number + below}: {text}"
 
 
 def _definition(function: Any) -> Place:
-    """The line with the kernel's name, below its decorators."""
     code = function.fn.__code__
-    first = code.co_firstlineno
-    lines = linecache.getlines(code.co_filename)[first - 1 :]
-    below = next((n for n, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
-    return code.co_filename, first + below
+    return code.co_filename, code.co_firstlineno
 
 
 def _path(key: str) -> Path:

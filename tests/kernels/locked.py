@@ -48,7 +48,7 @@ def _rows(x, o, N: tl.constexpr):
 
 def rows(x):
     o = torch.empty_like(x)
-    _rows[(x.shape[0],)](x, o, N=x.shape[1], num_warps=8)
+    _rows[(x.shape[0],)](x, o, N=x.shape[1], num_warps=4)
     return o
 
 
@@ -65,8 +65,8 @@ def _product(a, b, o, K, TILE: tl.constexpr):
 
 
 def product(a, b):
-    o = torch.empty(64, 64)
-    _product[(1,)](a, b, o, a.shape[1], TILE=64, num_stages=3)
+    o = torch.empty(32, 32)
+    _product[(1,)](a, b, o, a.shape[1], TILE=32, num_stages=3)
     return o
 
 
@@ -98,15 +98,15 @@ rows_contract = Contract(
     kernel=rows,
     oracles=[lambda x: np.exp(x) / np.sum(np.exp(x), axis=-1, keepdims=True)],
     dims={"m": sizes(1, 2)},
-    args={"x": Tensor(("m 8192",))},
+    args={"x": Tensor("m 2048")},
 )
 product_contract = Contract(
     kernel=product,
     oracles=[lambda a, b: a @ b],
     dims={"k": sizes(1, 4)},
     args={
-        "a": Tensor("64 256", dtypes=("bfloat16",)),
-        "b": Tensor("256 64", dtypes=("bfloat16",)),
+        "a": Tensor("32 128", dtypes=("bfloat16",)),
+        "b": Tensor("128 32", dtypes=("bfloat16",)),
     },
     precision=Precision(),
 )
