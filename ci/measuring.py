@@ -128,12 +128,12 @@ def measure_contract(found: "Found", dtype: str) -> list[Row]:
 
 
 def _compiled_rows(found: "Found", samples: "Sequence[Sample]", target: str) -> Iterator[Row]:
-    from trivet.simulator.compiled import CompilerMissingError, measure, toolchain
+    from trivet.simulator.compiled import CompilerError, measure, toolchain
 
     try:
         tools = toolchain(target)
         measurements = measure([sample.launch for sample in samples], target)
-    except CompilerMissingError as error:
+    except CompilerError as error:
         for sample in samples:
             kernel = sample.launch.kernel
             told = str(error)

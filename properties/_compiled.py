@@ -10,7 +10,7 @@ from trivet.simulator.binding import Launch
 from trivet.simulator.compiled import (
     LOCKED,
     Change,
-    CompilerMissingError,
+    CompilerError,
     Measurement,
     compare,
     measure,
@@ -23,7 +23,7 @@ def measured(launches: Sequence[Launch], target: str) -> list[Measurement]:
     """Measure launches for one target; raises NotJudgedError where its compiler is missing."""
     try:
         return measure(launches, target)
-    except CompilerMissingError as error:
+    except CompilerError as error:
         raise NotJudgedError(str(error)) from error
 
 
@@ -36,7 +36,7 @@ def changes_since_lock(
     """
     try:
         locked = lock_of(name, source).of(target, toolchain(target)) or {}
-    except (CompilerMissingError, LockError) as error:
+    except (CompilerError, LockError) as error:
         raise NotJudgedError(str(error)) from error
     known = [sample for sample in samples if sample.name in locked]
     found = measured([sample.launch for sample in known], target)

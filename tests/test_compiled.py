@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -294,14 +295,22 @@ def test_a_missing_tool_is_named(monkeypatch):
 
 
 def test_a_crash_of_the_compiler_is_an_error_of_that_kernel(artifacts):
-    assert artifacts[0]["crash"] == "the compiler ended with status 7 on k for sm_90"
+    text = "the compiler ended with status 7 on k for sm_90"
+    assert artifacts[0]["crash"] == [text, True]
+
+
+def test_a_compiler_that_was_killed_says_nothing_of_the_kernel(artifacts):
+    assert artifacts[0]["killed"] == "the compiler ended by signal 9 on k for sm_90"
 
 
 class _Ending:
     """Ends the process that receives it."""
 
+    def __init__(self, by_signal):
+        self.how = (signal.raise_signal, (9,)) if by_signal else (os._exit, (7,))
+
     def __reduce__(self):
-        return os._exit, (7,)
+        return self.how
 
 
 def _direct(launch, target, folder):
@@ -320,6 +329,7 @@ def _direct(launch, target, folder):
 
 
 def _main() -> None:
+    from trivet.simulator.compiled import CompilerError
     from trivet.simulator.compiled._child import Task
     from trivet.simulator.compiled.compiler import compile_task
 
@@ -331,7 +341,12 @@ def _main() -> None:
             assert not measurement.error, measurement.error
             report["measured"][target] = measurement.metrics
             report["direct"][target] = _direct(launch, target, Path(folder))
-    report["crash"] = compile_task(Task("", _Ending(), {}), what="k for sm_90").error
+    crash = compile_task(Task("", _Ending(False), {}), what="k for sm_90")
+    report["crash"] = [crash.error, crash.crashed]
+    try:
+        compile_task(Task("", _Ending(True), {}), what="k for sm_90")
+    except CompilerError as error:
+        report["killed"] = str(error)
     print(json.dumps(report))
 
 

@@ -11,6 +11,7 @@ from trivet.simulator.compiled.rules import Change, compare
 from trivet.simulator.compiled.targets import (
     LOCKED,
     TARGETS,
+    CompilerError,
     CompilerMissingError,
     missing,
     toolchain,
@@ -20,6 +21,7 @@ __all__ = [
     "LOCKED",
     "TARGETS",
     "Change",
+    "CompilerError",
     "CompilerMissingError",
     "Measurement",
     "Value",

@@ -34,7 +34,7 @@ class Artifact:
     """What came of it: assembly with source lines, resources, and Triton's later IR.
 
     ``assembly`` is SASS or AMD's assembly, ``ptx`` empty for AMD; ``error`` says why there is
-    nothing.
+    nothing, ``crashed`` that the compiler did not say so itself.
     """
 
     assembly: str = ""
@@ -44,6 +44,7 @@ class Artifact:
     shared: int = 0
     warps: int = 0
     error: str = ""
+    crashed: bool = False
 
 
 def main() -> None:

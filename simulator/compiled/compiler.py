@@ -3,6 +3,7 @@
 import atexit
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from typing import IO
 
 from trivet.simulator._interpreter_child import read, write
 from trivet.simulator.compiled._child import Artifact, Task
+from trivet.simulator.compiled.targets import CompilerError
 
 TIMEOUT = 600.0
 _TOLD = 400
@@ -40,21 +42,27 @@ class _Child:
         return self.owner == os.getpid() and self.process.poll() is None
 
     def ask(self, task: Task, what: str) -> Artifact:
-        """Send one task and wait; a compiler that ends or takes too long gives an error."""
+        """Send one task and wait; a compiler that crashes gives an error.
+
+        Raises CompilerError where it was killed or takes too long: that says nothing of the kernel.
+        """
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
             write(self.process.stdin, task)
             if not select.select([self.process.stdout], [], [], TIMEOUT)[0]:
                 self.close()
-                return Artifact(error=f"compiling {what} took more than {TIMEOUT:g} s")
+                raise CompilerError(f"compiling {what} took more than {TIMEOUT:g} s")
             answer: Artifact = read(self.process.stdout)
         except (EOFError, BrokenPipeError):
             status = self.process.wait()
             how = f"by signal {-status}" if status < 0 else f"with status {status}"
             told = self._complaint()
             self.close()
-            return Artifact(error=f"the compiler ended {how} on {what}{told}")
+            text = f"the compiler ended {how} on {what}{told}"
+            if status in (-signal.SIGKILL, -signal.SIGTERM):
+                raise CompilerError(text) from None
+            return Artifact(error=text, crashed=True)
         return answer
 
     def _complaint(self) -> str:

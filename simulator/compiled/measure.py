@@ -58,7 +58,8 @@ def measure(launches: Sequence[Launch], target: str) -> list[Measurement]:
     """Return the static metrics of every launch, in order, for one target.
 
     Launches of one specialisation are compiled once. Raises ValueError for an unknown target,
-    CompilerMissingError where Triton's tools for it are not installed.
+    CompilerMissingError where Triton's tools for it are not installed, CompilerError where the
+    compiler was killed.
     """
     compiled: dict[str, _Compiled] = {}
     found: list[Measurement] = []
@@ -71,7 +72,8 @@ def measure(launches: Sequence[Launch], target: str) -> list[Measurement]:
             continue
         held = compiled.setdefault(request.key or f"{id(launch)}", _Compiled(request))
         found.append(held.measurement(launch))
-        _store(key, asdict(found[-1]))
+        if not held.crashed:
+            _store(key, asdict(found[-1]))
     return found
 
 
@@ -87,6 +89,7 @@ class _Compiled:
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        self.crashed = False
         self._held: dict[str, Any] | None = None
 
     def measurement(self, launch: Launch) -> Measurement:
@@ -116,7 +119,8 @@ class _Compiled:
             self._held = _load(self.request.key)
         if self._held is None:
             self._held = self._compile()
-            _store(self.request.key, self._held)
+            if not self.crashed:
+                _store(self.request.key, self._held)
         return self._held
 
     def _compile(self) -> dict[str, Any]:
@@ -132,6 +136,7 @@ class _Compiled:
         paths = [str(tool_path(name)) for name in tools]
         task = Task(text, device_named(request.target).target, _sendable(request.options), *paths)
         artifact = compile_task(task, what=f"{request.function.__name__} for {request.target}")
+        self.crashed = artifact.crashed
         if artifact.error:
             return {**nothing, "error": artifact.error}
         found = metrics_of(artifact, request.target)

@@ -15,7 +15,11 @@ TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942", "gfx1100")
 LOCKED = ("sm_90", "gfx942")
 
 
-class CompilerMissingError(RuntimeError):
+class CompilerError(RuntimeError):
+    """A kernel could not be compiled, through no fault of its own; the message says why."""
+
+
+class CompilerMissingError(CompilerError):
     """What compiles or disassembles for a target is not installed; the message names it."""
 
 
