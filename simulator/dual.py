@@ -94,8 +94,27 @@ _UNARY: dict[str, Callable[[_Array, _Array], Any]] = {
     "erfc": lambda x, y: -2 / math.sqrt(math.pi) * np.exp(-x * x),
     "tgamma": lambda x, y: y * digamma(x),
     "lgamma": lambda x, y: digamma(x),
+    "erfcx": lambda x, y: 2 * x * y - 2 / math.sqrt(math.pi),
+    "erfinv": lambda x, y: math.sqrt(math.pi) / 2 * np.exp(y * y),
+    "erfcinv": lambda x, y: -math.sqrt(math.pi) / 2 * np.exp(y * y),
+    "normcdf": lambda x, y: np.exp(-x * x / 2) / math.sqrt(2 * math.pi),
+    "normcdfinv": lambda x, y: np.exp(y * y / 2) * math.sqrt(2 * math.pi),
+    "cyl_bessel_i0": lambda x, y: _wide("cyl_bessel_i1", x),
+    "cyl_bessel_i1": lambda x, y: _wide("cyl_bessel_i0", x) - y / x,
+    "j0": lambda x, y: -_wide("j1", x),
+    "j1": lambda x, y: _wide("j0", x) - y / x,
+    "y0": lambda x, y: -_wide("y1", x),
+    "y1": lambda x, y: _wide("y0", x) - y / x,
+    "saturate": lambda x, y: np.where((x > 0) & (x < 1), 1.0, 0.0),
 }
 """Derivative of each function by x and its value y."""
+
+
+def _wide(name: str, x: _Array) -> Any:
+    """Another function of x, in float64."""
+    function = Shadow().unary(name, "f64")
+    assert function is not None
+    return function(x)
 
 
 def _larger(x: _Array, y: _Array, dx: _Array, dy: _Array) -> _Array:
@@ -134,6 +153,9 @@ _BINARY: dict[str, Callable[[_Array, _Array, _Array, _Array], Any]] = {
     "math.powf": _power,
     "math.atan2": lambda x, y, dx, dy: (y * dx - x * dy) / (x * x + y * y),
     "hypot": lambda x, y, dx, dy: (x * dx + y * dy) / np.hypot(x, y),
+    "rhypot": lambda x, y, dx, dy: -(x * dx + y * dy) / np.hypot(x, y) ** 3,
+    "ldexp": lambda x, y, dx, dy: np.ldexp(dx, np.asarray(y).astype(np.int64)),
+    "nextafter": lambda x, y, dx, dy: dx,
     "fdim": lambda x, y, dx, dy: np.where(x > y, dx - dy, 0.0),
 }
 """Derivative of each function of x and y along dx and dy."""

@@ -107,7 +107,7 @@ def test_disk_cache_by_content(
 ) -> None:
     first = lower(load(tmp_path).entry, SIGNATURE, {"B": 32})
     assert [path.read_text() for path in cache.glob("*.ttir")] == [first.text]
-    monkeypatch.setattr(frontend, "_compile", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr(frontend, "text_of", lambda *_: pytest.fail("compiled again"))
     again = lower(load(tmp_path).entry, SIGNATURE, {"B": 32})
     assert (again.key, again.text) == (first.key, first.text)
 
