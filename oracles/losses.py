@@ -60,9 +60,9 @@ def output_smoothness_backward(m: Any, g_loss: Any, g_mean: Any, p: Any, weight:
 
 
 def bce_multi_horizon_scalar(index: tuple[int, ...], logits: Cube, labels: Cube) -> Any:
-    """One horizon's loss."""
+    """One horizon's loss, with enough digits for sure and right predictions."""
     (k,) = index
-    with mpmath.workprec(_BITS):
+    with mpmath.workprec(4 * _BITS):
         terms = [
             _entropy(row[k], wanted[k])
             for rows, targets in zip(logits, labels, strict=True)
