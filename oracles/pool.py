@@ -24,7 +24,7 @@ def attention_pool(m: Any, q: Any, X: Any) -> Any:
 
 def _weights(m: Any, q: Any, X: Any) -> Any:
     """softmax over events of the scores, (B, K)."""
-    return m.softmax(m.matmul(X, q) * m.store(1 / math.sqrt(len(q)), "scale"), axis=1)
+    return m.softmax(m.matmul(X, q) / math.sqrt(len(q)), axis=1)
 
 
 def attention_pool_backward(m: Any, g: Any, q: Any, X: Any) -> tuple[Any, Any]:

@@ -1,5 +1,6 @@
 """The heads' backward kernels as kernels of their own: memory, order and bounds at every size."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,7 +25,6 @@ from trivet.properties.heads.inputs import (
     Array,
     Rerun,
     unpacked,
-    with_skip_weights,
 )
 
 COTANGENTS = {"g_logits": LOGITS, "g_p": LOGITS}
@@ -101,6 +101,6 @@ def packed_gradients_equal_the_full_ones(
 ) -> None:
     """`heads_backward` with the weights at their places agrees wherever a bucket owns an entry."""
     weights = torch.from_numpy(unpacked(w_compact, table, H)).float()
-    full = rerun.other(with_skip_weights(kernels.heads_backward, weights))
+    full = rerun.other(partial(kernels.heads_backward, w_skip=weights))
     for name, got, wanted, error in zip(LAYERS, full, out, bound, strict=False):
         near(got, wanted, 2 * error, f"{name} of the full weights")

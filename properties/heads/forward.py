@@ -1,5 +1,6 @@
 """The heads' forward kernels."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from trivet.properties.heads.inputs import (
     Array,
     Rerun,
     unpacked,
-    with_skip_weights,
 )
 
 OUTPUTS = {"logits": LOGITS, "p": LOGITS}
@@ -73,7 +73,7 @@ def packed_skip_equals_the_masked_full_one(
 ) -> None:
     """`heads` with the same weights at their places and 0 elsewhere agrees, within the bound."""
     weights = torch.from_numpy(unpacked(w_compact, table, H)).float()
-    full = rerun.other(with_skip_weights(kernels.heads, weights))
+    full = rerun.other(partial(kernels.heads, w_skip=weights))
     near(full[0], out[0], 2 * bound[0], "logits of the full read")
 
 

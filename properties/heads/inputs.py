@@ -1,7 +1,5 @@
 """Domains and bad inputs that the contracts of the heads share."""
 
-from collections.abc import Callable
-from inspect import Parameter, Signature, signature
 from typing import Any
 
 import numpy as np
@@ -123,17 +121,4 @@ def unpacked(w_compact: Array, table: Array, channels: int) -> Array:
         own = row[row >= 0]
         full[bucket, own] = w_compact[place : place + len(own)]
         place += len(own)
-    return full
-
-
-def with_skip_weights(function: Callable[..., object], w_skip: torch.Tensor) -> Any:
-    """The function with these full skip weights, of the other arguments alone."""
-    names = [name for name in signature(function).parameters if name != "w_skip"]
-
-    def full(**arguments: object) -> object:
-        return function(**arguments, w_skip=w_skip)
-
-    full.__signature__ = Signature(  # type: ignore[attr-defined]
-        [Parameter(name, Parameter.KEYWORD_ONLY) for name in names]
-    )
     return full
