@@ -222,6 +222,7 @@ def _loads(text: str, pattern: str) -> list[tuple[str, int]]:
 def _defined() -> list[str]:
     folder = Path(__file__).resolve().parents[1] / "impl"
     files = [*(folder / "routing").glob("*.py"), *(folder / "cfc").glob("*.py")]
+    files.append(folder / "_sums.py")
     sources = "".join(file.read_text() for file in files)
     return re.findall(r"^def (_\w+_kernel)\(", sources, re.MULTILINE)
 
