@@ -95,7 +95,7 @@ class Dual(Operators):
 
     def __setitem__(self, key: Any, item: Any) -> None:
         part = dual(self.tape, item)
-        key = tuple(parts(x)[0] for x in key) if isinstance(key, tuple) else parts(key)[0]
+        key = plain_key(key)
         self.primal[key] = part.primal
         index = np.arange(self.size).reshape(self.shape)[key]
         part.uses += 1
@@ -105,7 +105,7 @@ class Dual(Operators):
             (self.slip, part.slip),
         ):
             flat = mine.reshape(len(mine), self.size)
-            flat[:, index] = _broadcast(theirs, np.shape(index))
+            flat[:, index] = broadcast(theirs, np.shape(index))
 
     def _single(self) -> Any:
         return self.primal._single()
@@ -146,13 +146,13 @@ def tape_of(*operands: Any) -> Tape:
     raise LookupError("no dual operand")
 
 
-def _broadcast(array: Array, shape: tuple[int, ...]) -> Array:
-    """(K, *small) to (K, *shape)."""
+def broadcast(array: Array, shape: tuple[int, ...]) -> Array:
+    """Tangents (K, *small) as (K, *shape)."""
     lead = array.reshape(array.shape[0], *(1,) * (len(shape) - array.ndim + 1), *array.shape[1:])
     return np.broadcast_to(lead, (array.shape[0], *shape))
 
 
-def mark_broadcast(number: Dual, shape: tuple[int, ...]) -> None:
+def markbroadcast(number: Dual, shape: tuple[int, ...]) -> None:
     """Count the uses of a number broadcast to `shape`."""
     if number.size:
         number.uses += math.prod(shape) / number.size
@@ -162,7 +162,7 @@ def times(partial: Bounded, number: Dual, shape: tuple[int, ...], steps: float) 
     """Tangent, reach and slip of partial * number, broadcast to `shape`, in `steps` roundings."""
     unit = number.context.unit
     tangent, reach, slip = (
-        _broadcast(x, shape) for x in (number.tangent, number.reach, number.slip)
+        broadcast(x, shape) for x in (number.tangent, number.reach, number.slip)
     )
     size = np.abs(partial.value)
     dead = (reach == 0) & (slip == 0)
@@ -192,9 +192,9 @@ def combine(tape: Tape, primal: Any, edges: list[tuple[Dual, Bounded | None, flo
     shape = primal.shape
     total = [np.zeros((tape.count, *shape)) for _ in range(3)]
     for number, partial, steps in edges:
-        mark_broadcast(number, shape)
+        markbroadcast(number, shape)
         pieces = (
-            [_broadcast(x, shape) for x in (number.tangent, number.reach, number.slip)]
+            [broadcast(x, shape) for x in (number.tangent, number.reach, number.slip)]
             if partial is None
             else times(partial, number, shape, steps)
         )
@@ -235,7 +235,7 @@ def _one(name: str, function: Rule) -> None:
         if not isinstance(number, Dual):
             return apply(name, number, *settings, **options)
         primal = apply(name, number.primal, *settings, **options)
-        plain = [_plain(x) for x in settings]
+        plain = [plain_key(x) for x in settings]
         index = function(_positions(number), *plain, **options)
         tangent, reach, slip = _gather(number, index)
         if np.isinf(primal.error).any() and not np.isinf(number.primal.error).any():
@@ -245,9 +245,10 @@ def _one(name: str, function: Rule) -> None:
     Dual.rules[name] = move
 
 
-def _plain(key: Any) -> Any:
+def plain_key(key: Any) -> Any:
+    """An index with every part plain."""
     if isinstance(key, tuple):
-        return tuple(_plain(part) for part in key)
+        return tuple(plain_key(part) for part in key)
     return parts(key)[0]
 
 

@@ -5,10 +5,22 @@ from typing import Any
 
 import numpy as np
 
-from trivet.oracles._bounded import Bounded
+from trivet.oracles._bounded import Bounded, lift
 from trivet.oracles._discrete import parts
 from trivet.oracles._dispatch import Rule, apply
-from trivet.oracles._dual import STEPS, Dual, Tape, combine, dual, dual_rule, linear, tape_of
+from trivet.oracles._dual import (
+    STEPS,
+    Dual,
+    Tape,
+    broadcast,
+    combine,
+    dual,
+    dual_rule,
+    linear,
+    lose,
+    plain_key,
+    tape_of,
+)
 from trivet.oracles._dual_rules import add, multiply, positive
 from trivet.oracles._errors import OracleError
 from trivet.oracles._reductions import axes_of
@@ -53,10 +65,66 @@ def running_sum(x: Dual, axis: int | None = None) -> Dual:
     return linear(x.tape, primal, x, lambda t: t.cumsum(axis + 1), uses)
 
 
-@dual_rule("prod", "cumprod")
-def product(x: Dual, *_: Any, **__: Any) -> Dual:
-    """Products have no rule in dual numbers."""
-    raise OracleError("prod and cumprod have no rule in dual numbers", "prod")
+@dual_rule("prod")
+def product(x: Dual, axis: Any = None, keepdims: bool = False) -> Dual:
+    """The product over `axis`: the partials are products of the others, or quotients of it."""
+    axes = axes_of(len(x.shape), axis)
+    others = _products_of_others(x.primal, axes)
+    size = np.abs(x.primal.value) + x.primal.error
+    reached = np.prod(np.maximum(size, 1.0), axis=axes, keepdims=True)
+    lose(x, np.broadcast_to(reached * math.prod(x.shape[i] for i in axes), x.shape))
+    inner = combine(x.tape, others, [(x, others, STEPS + 1)])
+    result = total(inner, axes, keepdims)
+    result.primal = apply("prod", x.primal, axis=axes, keepdims=keepdims)
+    return result
+
+
+def _products_of_others(number: Bounded, axes: tuple[int, ...]) -> Bounded:
+    """For each element the product of all others over `axes`."""
+    kept = [i for i in range(len(number.shape)) if i not in axes]
+    moved = apply("transpose", number, (*kept, *axes))
+    rows = apply("reshape", moved, (*(number.shape[i] for i in kept), -1))
+    one = apply("ones_like", rows[..., :1])
+    before = apply("concatenate", [one, apply("cumprod", rows[..., :-1], axis=-1)], axis=-1)
+    later = apply("flip", rows, -1)[..., :-1]
+    after = apply("concatenate", [one, apply("cumprod", later, axis=-1)], axis=-1)
+    result = apply("reshape", before * apply("flip", after, -1), moved.shape)
+    return lift(number.context, apply("transpose", result, np.argsort((*kept, *axes))))
+
+
+@dual_rule("cumprod")
+def running_product(x: Dual, axis: int | None = None) -> Dual:
+    """Products of all prefixes: element i is used by all later ones."""
+    if axis is None:
+        x, axis = apply("ravel", x), 0
+    (axis,) = axes_of(len(x.shape), axis)
+    moved = apply("moveaxis", x, axis, 0)
+    if not len(moved):
+        return x
+    # A chain passes each contribution on once; a sum of them all has as many terms as uses.
+    moved.uses += np.arange(len(moved) - 1, -1, -1.0).reshape((-1,) + (1,) * (moved.ndim - 1))
+    states = [moved[0]]
+    for step in range(1, len(moved)):
+        states.append(multiply(states[-1], moved[step]))
+    result = apply("moveaxis", apply("stack", states), 0, axis)
+    result.primal = apply("cumprod", x.primal, axis=axis)
+    return result  # type: ignore[no-any-return]
+
+
+@dual_rule("add_at", "scatter_add")
+def scatter_add(target: Any, key: Any, values: Any) -> Dual:
+    """target[key] += values, repeated indices added, in place where `target` is dual."""
+    tape = tape_of(target, values)
+    x, y = dual(tape, target), dual(tape, values)
+    apply("scatter_add", x.primal, key, y.primal)
+    index = np.arange(x.size).reshape(x.shape)[plain_key(key)]
+    y.uses += index.size / max(y.size, 1)
+    for name in ("tangent", "reach", "slip"):
+        flat = getattr(x, name).reshape(tape.count, x.size)
+        moved = broadcast(getattr(y, name), np.shape(index))
+        for row, share in zip(flat, moved, strict=True):
+            np.add.at(row, index, share)
+    return x
 
 
 def _peak(name: str, position: str) -> None:

@@ -88,7 +88,7 @@ for _name, _partial in _PARTIALS.items():
 
 
 def _flat(name: str) -> None:
-    """Register a step function: its derivative is zero, and undecidable at its jumps."""
+    """Register a step function: its derivative is zero, taken so at its jumps too."""
 
     def call(x: Dual, *settings: Any) -> Dual:
         return combine(x.tape, apply(name, x.primal, *settings), [])

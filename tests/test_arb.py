@@ -108,8 +108,13 @@ def test_integers_scalars_and_none_pass_through():
 def test_what_a_ball_does_not_decide_is_said():
     with pytest.raises(Undecidable):
         evaluate_arb(lambda m, x: m.where(m.exp(m.log(x)) > x, x, 0.0), {"x": np.asarray([3.0])})
-    with pytest.raises(OracleError, match="argsort"):
-        evaluate_arb(lambda m, x: m.argsort(x), {"x": normal(3)})
+    thirds = {"x": np.asarray([1.0, 3.0])}
+    with pytest.raises(Undecidable, match="less"):
+        evaluate_arb(lambda m, x: m.argsort(m.exp(m.log(x - x + 3))), thirds)
+    with pytest.raises(Undecidable, match="whole"):
+        evaluate_arb(lambda m, x: m.cast(m.exp(m.log(x)), "int8"), thirds)
+    with pytest.raises(OracleError, match="quantile"):
+        evaluate_arb(lambda m, x: m.quantile(x, 0.5), thirds)
 
 
 def test_a_missing_python_flint_names_the_extra(monkeypatch):
