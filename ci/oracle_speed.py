@@ -14,11 +14,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import mpmath
 import numpy as np
 
 from trivet.oracles._evaluate import evaluate, evaluate_float64
-from trivet.oracles._exact import BITS
+from trivet.oracles._multiprecision import evaluate_mpmath
 
 _SHAPE = (256, 1024)
 _FEW = (2, 256)
@@ -47,57 +46,22 @@ def gelu(m: Any, x: Any) -> Any:
     return m.gelu(x, approximate="tanh")
 
 
-def _exact_softmax(row: list[Any]) -> list[Any]:
-    largest = max(row)
-    weights = [mpmath.exp(x - largest) for x in row]
-    total = mpmath.fsum(weights)
-    return [weight / total for weight in weights]
-
-
-def _exact_log_softmax(row: list[Any]) -> list[Any]:
-    total = mpmath.log(mpmath.fsum(mpmath.exp(x) for x in row))
-    return [x - total for x in row]
-
-
-def _exact_layer_norm(row: list[Any]) -> list[Any]:
-    mean = mpmath.fsum(row) / len(row)
-    variance = mpmath.fsum((x - mean) ** 2 for x in row) / len(row)
-    rate = 1 / mpmath.sqrt(variance + mpmath.mpf(1e-5))
-    return [(x - mean) * rate for x in row]
-
-
-def _exact_gelu(row: list[Any]) -> list[Any]:
-    scale = mpmath.sqrt(2 / mpmath.pi)
-    return [x * (1 + mpmath.tanh(scale * (x + 0.044715 * x**3))) / 2 for x in row]
-
-
-FORMULAS: dict[str, tuple[Callable[..., Any], Callable[[list[Any]], list[Any]]]] = {
-    "softmax": (softmax, _exact_softmax),
-    "log_softmax": (log_softmax, _exact_log_softmax),
-    "layer_norm": (layer_norm, _exact_layer_norm),
-    "gelu": (gelu, _exact_gelu),
-}
+FORMULAS = (softmax, log_softmax, layer_norm, gelu)
 
 
 def speeds() -> dict[str, dict[str, float]]:
     """Elements a second by formula and number system."""
     drawn = np.random.default_rng(0).standard_normal(_SHAPE).astype(np.float32)
     x = drawn.astype(np.float64)
-    few = [[mpmath.mpf(v) for v in row] for row in x[: _FEW[0], : _FEW[1]].tolist()]
-    found = {}
-    for name, (oracle, exact) in FORMULAS.items():
-        found[name] = {
+    few = x[: _FEW[0], : _FEW[1]]
+    return {
+        oracle.__name__: {
             "bounded": _rate(partial(evaluate, oracle, {"x": x}), x.size),
             "float64": _rate(partial(evaluate_float64, oracle, {"x": x}), x.size),
-            "mpmath": _rate(partial(_exactly, exact, few), len(few) * len(few[0])),
+            "mpmath": _rate(partial(evaluate_mpmath, oracle, {"x": few}), few.size),
         }
-    return found
-
-
-def _exactly(exact: Callable[[list[Any]], list[Any]], rows: list[list[Any]]) -> None:
-    with mpmath.workprec(BITS):
-        for row in rows:
-            exact(row)
+        for oracle in FORMULAS
+    }
 
 
 def _rate(run: Callable[[], object], elements: int) -> float:

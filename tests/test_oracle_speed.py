@@ -2,12 +2,12 @@
 
 import json
 
-import mpmath
 import numpy as np
 
 from trivet.ci import oracle_speed
 from trivet.ci.oracle_speed import FORMULAS, main
 from trivet.oracles._evaluate import evaluate
+from trivet.oracles._multiprecision import evaluate_mpmath
 
 
 def test_speeds_are_printed_side_by_side(capsys, monkeypatch):
@@ -15,7 +15,7 @@ def test_speeds_are_printed_side_by_side(capsys, monkeypatch):
     monkeypatch.setattr(oracle_speed, "_RUNS", 1)
     assert main(["--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert set(printed) == set(FORMULAS)
+    assert list(printed) == [oracle.__name__ for oracle in FORMULAS]
     for rates in printed.values():
         assert rates["float64"] > rates["mpmath"] > 0
         assert rates["bounded"] > rates["mpmath"]
@@ -25,8 +25,6 @@ def test_speeds_are_printed_side_by_side(capsys, monkeypatch):
 
 def test_all_systems_compute_the_same():
     x = np.random.default_rng(1).standard_normal((1, 40)).astype(np.float32).astype(float)
-    for oracle, exact in FORMULAS.values():
-        [value] = evaluate(oracle, {"x": x})
-        with mpmath.workprec(113):
-            wanted = np.array([float(v) for v in exact([mpmath.mpf(v) for v in x[0]])])
-        assert (np.abs(value.value[0] - wanted) <= value.error[0]).all()
+    for oracle in FORMULAS:
+        [value], [wanted] = evaluate(oracle, {"x": x}), evaluate_mpmath(oracle, {"x": x})
+        assert (np.abs(value.value - wanted) <= value.error).all()
