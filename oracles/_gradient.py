@@ -49,10 +49,11 @@ def gradient(
     constant = _shifts_cancel(run, shapes)
     none = {name: np.zeros((0, *shape)) for name, shape in shapes.items()}
     uses = run(0, none, constant, None).tape.uses
-    parts = [
-        _contract(run(count, seeds, constant, uses), cotangents)
-        for count, seeds in _batches(shapes, _directions(shapes, elements))
-    ]
+    with np.errstate(all="ignore"):
+        parts = [
+            _contract(run(count, seeds, constant, uses), cotangents)
+            for count, seeds in _batches(shapes, _directions(shapes, elements))
+        ]
     value, error = (np.concatenate([np.zeros(0), *column]) for column in zip(*parts, strict=True))
     return _split(value, error, shapes, elements)
 

@@ -144,11 +144,15 @@ def _cancelling(request: Request, span: Span) -> Floats:
 
 
 def _offset(request: Request, span: Span) -> Floats:
-    """A large offset and a small spread, each row its own: cancellation in one-pass variances."""
+    """A large offset and a small spread, each row its own: cancellation in one-pass variances.
+
+    A spread that rounding to the storage type would wipe out leaves a few neighbours of the offset.
+    """
     share = 0.1 + 0.8 * _by_row(request, 1)
     end = span.lo if abs(span.lo) > abs(span.hi) else span.hi
     centre = end * share if span.zero else span.lo + share * (span.hi - span.lo)
-    spread = np.abs(centre) * 10.0 ** -(1 + 4 * _by_row(request, 2))
+    least = 2.0 ** (-1 - request.dtype.digits)
+    spread = np.abs(centre) * np.maximum(10.0 ** -(1 + 4 * _by_row(request, 2)), least)
     return centre + spread * request.stream.bell(request.shape)
 
 

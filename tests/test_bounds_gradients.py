@@ -1,5 +1,7 @@
 """Gradients by dual numbers: right values, no right backward kernel refused, wrong ones seen."""
 
+import warnings
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -383,3 +385,17 @@ def test_gradients_of_running_products_in_two_orders():
 
 def _part(value, key):
     return Value(value.value[key], value.error[key], value.blame)
+
+
+def test_overflowing_paths_are_undecided_without_a_warning():
+    x = {"x": np.array([200.0, 160.0])}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (value,) = gradient(
+            lambda m, x: m.exp(x) * m.exp(x) * m.exp(x) * m.exp(x),
+            x,
+            ["x"],
+            [np.array([0.0, 1e300])],
+        )
+    assert value.value[0] == 0
+    assert np.isinf(value.error[1])

@@ -106,6 +106,12 @@ def test_a_common_offset_dwarfs_the_spread():
     assert ratios.min() < 1e-4
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn"])
+def test_rows_at_an_offset_differ_in_narrow_formats_too(dtype):
+    values = drawn("offset", (60, 80), dtype=dtype)
+    assert (values.std(axis=1) > 0).mean() > 0.9
+
+
 def test_a_spike_stands_last_and_ramps_rise_and_fall():
     spike = drawn("spike")
     assert (spike[:, -1] == spike.max(axis=1)).all()

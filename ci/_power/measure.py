@@ -48,9 +48,10 @@ class Found:
 
     alarms: by column, right kernels refused, rivals' on the eight kinds of input and ours on
     gates' as well; places: (implementation, kind, column) of ours. seen: by fault, inputs
-    ("normal", "mix" or "gate") and column, wrong ones refused, of gates the whole gate; column
-    "visible" counts those with other bits than the right kernel. ratio: the largest distance
-    over bound of a right kernel.
+    ("normal", "mix" or "gate") and column, wrong ones refused, of gates the whole gate, where a
+    column that refuses the right kernel on the same input has shown nothing; column "visible"
+    counts those with other bits than the right kernel. ratio: the largest distance over bound of
+    a right kernel.
     """
 
     workload: str
@@ -72,6 +73,7 @@ class _Batch:
         self.arguments = arguments
         self._exact = {name: x.astype(np.float64) for name, x in self.arguments.items()}
         self._values: dict[tuple[str, str], Value] = {}
+        self.right = workload.right(self.arguments)
         self.native = workload.native(self.arguments)
         self.expected = self.value(ANY).value.astype(workload.dtype).astype(np.float64)
 
@@ -128,8 +130,10 @@ def _judge_gate(found: Found, workload: Workload, seed: int) -> None:
     for arguments in examples(workload, seed):
         batch = _Batch(workload, arguments)
         _false_alarms(found, batch, GATE)
+        blind = {name for name, refused in batch.rivals(batch.right) if refused.any()}
         for fault, column, refused in _refusals(batch):
-            seen[fault, column] = seen.get((fault, column), False) or bool(refused.any())
+            shown = column not in blind and bool(refused.any())
+            seen[fault, column] = seen.get((fault, column), False) or shown
     for (fault, column), shown in seen.items():
         _shares(found, fault, GATE).setdefault(column, Share()).add(np.array([shown]))
 
@@ -139,7 +143,7 @@ def _shares(found: Found, fault: str, inputs: str) -> dict[str, Share]:
 
 
 def _right_kernels(batch: _Batch) -> Iterator[Output]:
-    yield Output("tree", batch.workload.right(batch.arguments), declared=True)
+    yield Output("tree", batch.right, declared=True)
     functions = "interpreter" if batch.workload.uses_functions else "simulator"
     yield Output("torch", batch.native, batch.workload.promise.depth is None, functions)
     yield from batch.workload.others(batch.arguments)
@@ -164,7 +168,7 @@ def _false_alarms(found: Found, batch: _Batch, kind: str) -> None:
 
 def _refusals(batch: _Batch) -> Iterator[tuple[str, str, Array]]:
     """Each fault, each column and the cases it refuses; "visible" are those with other bits."""
-    right = batch.workload.right(batch.arguments)
+    right = batch.right
     for fault, actual in batch.workload.faults(batch.arguments):
         changed = np.asarray((actual != right) & ~(np.isnan(actual) & np.isnan(right)), np.bool_)
         yield fault, "visible", _by_case(changed)
