@@ -208,8 +208,8 @@ class _Lifting:
 
 def _arithmetic(lift: _Lifting) -> dict[str, Rule]:
     """Rules that compute new numbers from arrays."""
-    algebra = lift.algebra
-    greater, smaller = algebra.two["maximum"], algebra.two["minimum"]
+    greater, smaller = (lift.algebra.two[name] for name in ("maximum", "minimum"))
+    nearest = lift.each(lift.algebra.one["rint"], 1)
 
     def where(condition: Any, first: Any, second: Any) -> Any:
         return np.where(condition, lift(first), lift(second))
@@ -219,22 +219,34 @@ def _arithmetic(lift: _Lifting) -> dict[str, Rule]:
         array = array if low is None else lift.each(greater, 2)(array, low)
         return array if high is None else lift.each(smaller, 2)(array, high)
 
-    def mean(array: Objects, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
-        total = lift(np.sum(array, axis=axis, keepdims=keepdims))
-        return total / (lift(array.size) / lift(max(np.size(total), 1)))
-
-    def log_sum_exp(array: Objects, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
-        weights = lift.each(algebra.one["exp"], 1)(array)
-        total = np.sum(weights, axis=axis, keepdims=keepdims)
-        return lift.each(algebra.one["log"], 1)(total)
-
     def scatter_add(target: Any, key: Any, values: Any) -> Any:
         np.add.at(target, key, lift(values))
         return target
 
     def rounded(array: Any, decimals: int = 0) -> Any:
-        nearest, scale = lift.each(algebra.one["rint"], 1), lift(10) ** lift(decimals)
+        scale = lift(10) ** lift(decimals)
         return nearest(array * scale) / scale if decimals else nearest(array)
+
+    return {
+        "where": where, "clip": clip, "round": rounded, "scatter_add": scatter_add,
+        "put": lambda array, key, values: PLAIN["put"](array, key, lift(values)),
+        "max": lift.folded(greater), "min": lift.folded(smaller),
+        "cummax": lambda array, axis=0: np.frompyfunc(greater, 2, 1).accumulate(array, axis=axis),
+        "cummin": lambda array, axis=0: np.frompyfunc(smaller, 2, 1).accumulate(array, axis=axis),
+        **_sums(lift),
+    }  # fmt: skip
+
+
+def _sums(lift: _Lifting) -> dict[str, Rule]:
+    """Sums, products, means and recurrences."""
+    exp, log = (lift.each(lift.algebra.one[name], 1) for name in ("exp", "log"))
+
+    def mean(array: Objects, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
+        total = lift(np.sum(array, axis=axis, keepdims=keepdims))
+        return total / (lift(array.size) / lift(max(np.size(total), 1)))
+
+    def log_sum_exp(array: Objects, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
+        return log(np.sum(exp(array), axis=axis, keepdims=keepdims))
 
     def linear_scan(a: Any, b: Any, initial: Any = None, axis: int = -1) -> Any:
         a, b = (np.moveaxis(part, axis, 0) for part in np.broadcast_arrays(lift(a), lift(b)))
@@ -248,13 +260,9 @@ def _arithmetic(lift: _Lifting) -> dict[str, Rule]:
         return lift(lift(left) @ lift(right))
 
     return {
-        "where": where, "clip": clip, "mean": mean, "logsumexp": log_sum_exp, "round": rounded,
-        "scatter_add": scatter_add, "linear_scan": linear_scan, "matmul": product, "dot": product,
+        "mean": mean, "logsumexp": log_sum_exp, "linear_scan": linear_scan,
+        "matmul": product, "dot": product,
         "einsum": lambda text, *parts, **_: np.einsum(text, *map(lift, parts), optimize=False),
-        "put": lambda array, key, values: PLAIN["put"](array, key, lift(values)),
-        "max": lift.folded(greater), "min": lift.folded(smaller),
-        "cummax": lambda array, axis=0: np.frompyfunc(greater, 2, 1).accumulate(array, axis=axis),
-        "cummin": lambda array, axis=0: np.frompyfunc(smaller, 2, 1).accumulate(array, axis=axis),
         **{name: lift.plain(name) for name in ("sum", "prod", "cumsum", "cumprod")},
     }  # fmt: skip
 
