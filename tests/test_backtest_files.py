@@ -11,7 +11,8 @@ import pytest
 
 from trivet.impl._backtest.files import read_csv, read_parquet
 from trivet.impl._backtest.synthetic import HORIZONS, REGIMES, synthetic
-from trivet.impl._backtest.tape import EventsError, Tape
+from trivet.impl._backtest.tape import Tape
+from trivet.impl._tables import EventsError
 
 WHOLE = "must be a whole number from -2147483648 to 2147483647"
 PART = "must be a number from 0 to 1, or NaN"

@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 from trivet.impl import _replay
 from trivet.impl.__main__ import main
 from trivet.impl._backtest import sweep
-from trivet.impl._backtest.checkpoint import written
 from trivet.impl._backtest.config import read_config
 from trivet.impl._backtest.program import app
 from trivet.impl._backtest.synthetic import synthetic
+from trivet.impl._whole import written
 from trivet.simulator.executors import Simulator
 
 CONFIG = """

@@ -6,16 +6,16 @@ variants. Every file appears whole, by renaming.
 
 import fcntl
 import hashlib
-import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 
 from trivet.impl import _replay
+from trivet.impl._whole import written
 from trivet.impl.sampling import Sampler
 
 _SAMPLED = ("counts", "moments", "bins")
@@ -23,17 +23,6 @@ _SAMPLED = ("counts", "moments", "bins")
 
 class CheckpointError(ValueError):
     """A folder of checkpoints that cannot be used; the text says what to do."""
-
-
-def written(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file beside its place and rename it: it is there whole, or as it was."""
-    draft = path.with_name(f"{path.name}.draft")
-    try:
-        with open(draft, "wb") as file:
-            write(file)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def key_of(settings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:

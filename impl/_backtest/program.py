@@ -18,8 +18,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from trivet.impl._backtest.checkpoint import CheckpointError
 from trivet.impl._backtest.config import Config, read_config
 from trivet.impl._backtest.sweep import Outcome, Sweep, best
-from trivet.impl._backtest.tape import EventsError
 from trivet.impl._backtest.tree import ConfigError
+from trivet.impl._tables import EventsError
 
 UNUSABLE = 2
 STOPPED = 130

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trivet.impl import _replay, diagnosis
-from trivet.impl._backtest.checkpoint import written
+from trivet.impl._whole import written
 
 _BINS = {"conviction_hist": 10, "hold_hist": 6, "entry_trades": 10, "entry_wins": 10}
 

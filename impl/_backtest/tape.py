@@ -8,10 +8,6 @@ import torch
 from trivet.impl import _replay
 
 
-class EventsError(ValueError):
-    """Events that cannot be used; the text names the field, and the event or line."""
-
-
 @dataclass(frozen=True)
 class Tape:
     """E events: labels of N horizons; ts (E,) int64 ns; bid, ask, bid_size, ask_size (E,) int32;
