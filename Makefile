@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 OTHER_PYTHONS := 3.12 3.13
 
-.PHONY: gate audit test lint night report browser table matrix race recall power bench bench-self bench-gpu clean
+.PHONY: gate audit test lint night report browser cluster table matrix race recall power bench bench-self bench-gpu clean
 
 $(READY): pyproject.toml ci/constraints.txt ci/constraints-pypi.txt ci/install.sh
 	ci/install.sh $(VENV)
@@ -30,7 +30,7 @@ lint: $(READY)      ## style, types, doctests
 	$(BIN)/mypy
 	$(PYTEST) -q --doctest-modules src/trivet --ignore-glob='*/ci/suites/*_operators.py'
 
-night: $(READY)     ## what takes minutes: tests marked night, the gates at 1,000 examples, the whole audit
+night: cluster      ## what takes minutes: tests marked night, the gates at 1,000 examples, the whole audit, Ray
 	$(PYTEST) -q -m night
 	$(BIN)/trivet gate --profile deep
 	$(BIN)/trivet audit
@@ -45,6 +45,10 @@ report: $(READY)    ## writes the gates' report as one HTML page; opens it where
 browser: $(READY)   ## the pages in a real browser, which Debian's packages bring where it is missing
 	ci/install_browser.sh
 	$(PYTEST) -q tests/test_pages.py
+
+cluster: $(READY)   ## the audit on a Ray cluster of two nodes, one of which is killed; installs Ray
+	$(BIN)/python -m pip install --quiet --constraint ci/constraints.txt --editable '.[ray]'
+	$(PYTEST) -q -rs tests/test_cluster.py
 
 table: $(READY)     ## the README's table of the audit, from an audit of everything
 	$(BIN)/trivet audit --json .trivet/audit.json --html .trivet/audit.html; status=$$?; \

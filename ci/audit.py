@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from trivet.ci.cluster import run_anywhere
 from trivet.ci.controls import judge_controls
 from trivet.ci.document import Document, audit_document, environment
 from trivet.ci.errors import CannotJudgeError
 from trivet.ci.gate import Settings, collect, laws_of
 from trivet.ci.mutants import Part, in_order, judge_mutants, red_laws
-from trivet.ci.pool import Event, Note, run_jobs, start_method
+from trivet.ci.pool import Event, Note
 from trivet.ci.progress import Progress
 from trivet.ci.since import changed_functions
 
@@ -148,7 +149,7 @@ def judge_faults(
     attempts = _attempts(found)
     entries: dict[int, Document] = {}
     judge = FaultJudge(names, settings.seed, found)
-    events = run_jobs(judge, attempts, settings.processes, start_method())
+    events = run_anywhere(judge, attempts, settings)
     try:
         with progress.of(len(attempts)):
             for number, entry in _judged(events, attempts, progress):

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trivet.ci import sandbox
+from trivet.ci.cluster import run_anywhere
 from trivet.ci.document import Document
 from trivet.ci.gate import Settings
 from trivet.ci.mutants import Collect
-from trivet.ci.pool import Event, Note, run_jobs, start_method
+from trivet.ci.pool import Event, Note
 from trivet.ci.progress import Progress
 from trivet.ci.verdicts import Store, content_of
 from trivet.ci.waivers import waivers
@@ -130,7 +131,7 @@ def _verdicts(
     jobs = [controls[number] for number in open_]
     if not jobs:
         return verdicts
-    events = run_jobs(judge, jobs, settings.processes, start_method(), limit=LIMIT)
+    events = run_anywhere(judge, jobs, settings, limit=LIMIT)
     try:
         with progress.of(len(jobs)):
             for event in events:

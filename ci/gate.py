@@ -32,6 +32,7 @@ class Settings:
     executor: str = "simulator"
     seed: int = 0
     workers: int | None = None
+    cluster: str | None = None
 
     @property
     def processes(self) -> int:

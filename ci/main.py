@@ -50,6 +50,8 @@ Seed = Annotated[int, typer.Option(min=0, help="Same seed, same examples.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core.")]
 SINCE_HELP = "Only functions that changed since a git revision."
 Since = Annotated[str | None, typer.Option(metavar="REV", help=SINCE_HELP)]
+RAY_HELP = "Judge on this Ray cluster; auto: the one of this machine."
+Ray = Annotated[str | None, typer.Option(metavar="ADDRESS", help=RAY_HELP)]
 Json = Annotated[Path | None, typer.Option("--json", help="Write machine output, version 1.")]
 JUnit = Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Write one HTML page.")]
@@ -133,6 +135,7 @@ def audit(
     tests: Annotated[
         str | None, typer.Option(metavar="CMD", help="Also run these tests on the same mutants.")
     ] = None,
+    ray: Ray = None,
     seed: Seed = 0,
     workers: Workers = None,
     json: Json = None,
@@ -146,7 +149,7 @@ def audit(
     from trivet.ci.progress import Progress
     from trivet.ci.report import print_audit, print_faults
 
-    settings = Settings(seed=seed, workers=workers)
+    settings = Settings(seed=seed, workers=workers, cluster=ray)
     if faults_only:
         document, unproved = run_faults(names or (), settings, Progress())
         print_faults(document, unproved, _console())

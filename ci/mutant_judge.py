@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,14 @@ from trivet.ci.document import Document
 from trivet.ci.pool import Note
 
 if TYPE_CHECKING:
-    from trivet.faults._judge_mutant import Subject
+    from trivet.faults._judge_mutant import MutantVerdict, Subject
     from trivet.faults._mutants import Mutant
     from trivet.faults._search import Phase
     from trivet.faults._warm import Warm
     from trivet.properties._collect import Found
 
 Collect = Callable[[Sequence[str]], "list[Found]"]
+Verdict = Callable[[], "tuple[MutantVerdict, str]"]
 # An original is judged in half an hour at most; a mutant gets what its originals took, and more.
 ORIGINAL = Limits(processor=1800, wall=36000, memory=4 * 2**30)
 _LEAST, _TIMES, _WALL = 30.0, 5.0, 100.0
@@ -42,7 +44,10 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A contract's original (no mutant), or a mutant before every contract that reaches it."""
+    """A contract's original (no mutant), or a mutant before every contract that reaches it.
+
+    ``on_device``: to be judged on a GPU, by what only a GPU can tell.
+    """
 
     contracts: tuple[int, ...]
     label: str
@@ -50,6 +55,7 @@ class Job:
     mutant: "Mutant | None" = None
     originals: tuple[Original, ...] = ()
     killers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    on_device: bool = False
 
 
 @dataclass
@@ -75,6 +81,7 @@ class MutantJudge:
         if not self.found:
             self.found = self.collect(self.names)
         if not self.entered:
+            import_module("trivet.faults._mutants")  # which notes the folder of the command
             sandbox.enter(self.root)
             os.environ["TRIVET_CACHE"] = str(self.root / "cache")
             self.entered = True
@@ -111,20 +118,14 @@ class MutantJudge:
         return kept
 
     def _mutant(self, job: Job, mutant: "Mutant") -> Document:
-        from trivet.faults._judge_mutant import judge_everywhere
-
-        subjects = [
-            self._subject(number, original, mutant)
-            for number, original in zip(job.contracts, job.originals, strict=True)
-        ]
-
+        judged = (self._on_device if job.on_device else self._simulated)(job, mutant)
         folder = sandbox.own_folder(self.root)
 
         def judge() -> Document:
             os.chdir(folder)
             os.environ.update(HOME=folder, TMPDIR=folder, TRIVET_CACHE=f"{folder}/cache")
-            verdict, subject = judge_everywhere(subjects, mutant)
-            return entry_of(subject.warm.found.name, mutant, **asdict(verdict))
+            verdict, contract = judged()
+            return entry_of(contract, mutant, **asdict(verdict))
 
         try:
             entry: Document = in_child(judge, self.limits or _limits_of(job))
@@ -134,6 +135,28 @@ class MutantJudge:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return entry
+
+    def _simulated(self, job: Job, mutant: "Mutant") -> "Verdict":
+        """Warm what a mutant's contracts share; return how the mutant is judged."""
+        from trivet.faults._judge_mutant import judge_everywhere
+
+        subjects = [
+            self._subject(number, original, mutant)
+            for number, original in zip(job.contracts, job.originals, strict=True)
+        ]
+
+        def judged() -> "tuple[MutantVerdict, str]":
+            verdict, subject = judge_everywhere(subjects, mutant)
+            return verdict, subject.warm.found.name
+
+        return judged
+
+    def _on_device(self, job: Job, mutant: "Mutant") -> "Verdict":
+        from trivet.faults._on_device import judge_on_device
+
+        found = self._contract(job.contracts[0])
+        laws = job.originals[0].laws
+        return lambda: (judge_on_device(found, mutant, laws, self.seed), found.name)
 
     def _subject(self, number: int, original: Original, mutant: "Mutant") -> "Subject":
         from trivet.faults._equivalence import prime

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trivet.ci.cluster import devices, run_anywhere
 from trivet.ci.document import Document
 from trivet.ci.experience import killers_of, learned, order_of
 from trivet.ci.gate import Settings
 from trivet.ci.mutant_judge import Collect, Job, MutantJudge, Original, unjudged
-from trivet.ci.pool import Event, run_jobs, start_method
+from trivet.ci.pool import Event
 from trivet.ci.progress import Progress
 from trivet.ci.proving import proved
 from trivet.ci.verdicts import Store, content_of
@@ -142,7 +143,7 @@ class _Run:
         kept = dict(zip(asked, self._run(jobs), strict=True))
         originals = {n: _green(entry, known[n]) for n, entry in kept.items() if _is_green(entry)}
         planned = [self._job(each, contents, originals) for each in chosen]
-        entries = self._run(planned)
+        entries = self._on_devices(planned, self._run(planned))
         if part.is_whole and not self.stopped:
             kinds = {each.mutant.id: each.mutant.kind for each in chosen}
             for contract, lesson in learned(entries, kinds).items():
@@ -154,6 +155,30 @@ class _Run:
         broken = [*self._broken(kept), *self._unstable(planned, entries)]
         told = [{k: v for k, v in entry.items() if k not in _UNTOLD} for entry in entries]
         return Audited(waive(without_duplicates(in_order(told))), broken, laws)
+
+    def _on_devices(self, planned: Sequence[Job], entries: list[Document]) -> list[Document]:
+        """Judge on GPUs what only a GPU can tell; without one, that stays as it is."""
+        asked = [n for n, e in enumerate(entries) if e["needs_device"] and planned[n].originals]
+        if not asked or not devices(self.settings):
+            return entries
+        jobs = []
+        for number in asked:
+            job, contract = planned[number], entries[number]["contract"]
+            place = next(
+                p for p, n in enumerate(job.contracts) if self.judge.found[n].name == contract
+            )
+            jobs.append(
+                replace(
+                    job,
+                    contracts=(job.contracts[place],),
+                    originals=(job.originals[place],),
+                    key=f"{job.key}/on a device",
+                    label=f"{job.label} on a GPU",
+                    on_device=True,
+                )
+            )
+        told = dict(zip(asked, self._run(jobs), strict=True))
+        return [told.get(number, entry) for number, entry in enumerate(entries)]
 
     def _unstable(self, planned: Sequence[Job], entries: Sequence[Document]) -> list[str]:
         """Judge some mutants once more; return whose verdict is another one now."""
@@ -214,7 +239,8 @@ class _Run:
         ]
 
     def _judged(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Document]]:
-        for event in run_jobs(self.judge, jobs, self.settings.processes, start_method()):
+        on_device = any(job.on_device for job in jobs)
+        for event in run_anywhere(self.judge, jobs, self.settings, on_device=on_device):
             job = jobs[event.job]
             if event.kind == "note":
                 self.progress.note(job.label, event.value)

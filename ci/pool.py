@@ -90,6 +90,31 @@ def run_jobs(
             hand.stop()
 
 
+class Standing:
+    """One worker process that is kept from job to job, and replaced after one that ended it."""
+
+    def __init__(self, work: Work, method: str, limit: float | None = None) -> None:
+        context = multiprocessing.get_context(method)
+        self._hired = partial(_Hand, context, work, limit, None, None)
+        self._hand = self._hired()
+
+    def judge(self, number: int, job: Any) -> Event:
+        """Return what the worker makes of a job; its notes are not passed on."""
+        self._hand.give(number, job)
+        while True:
+            event = next((hand.listen() for hand in _ready([self._hand])), None)
+            if event is None or not event.ends:
+                continue
+            if event.kind in ("lost", "late"):
+                self.close()
+                self._hand = self._hired()
+            return event
+
+    def close(self) -> None:
+        """End the worker."""
+        self._hand.stop()
+
+
 def _ready(busy: list["_Hand"]) -> list["_Hand"]:
     """Wait for workers that speak, end or, looked at every second, use more than they may."""
     sources = [item for hand in busy for item in (hand.connection, hand.process.sentinel)]
