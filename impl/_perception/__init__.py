@@ -1,0 +1,1 @@
+"""The programs around the perception model: training, inference, checkpoints, sources, reports."""
