@@ -210,7 +210,7 @@ def cell(place: int, value: str) -> Callable[[str], str]:
         (6, cell(4, "1e39"), r"line 6 \(event 4\): x_1 must be a finite float32 number, got 1e"),
         (6, cell(4, "one"), r"line 6 \(event 4\): x_1 must be a finite float32 number, got 'one'$"),
         (6, lambda line: line + ",1", r"line 6: must have 8 fields, got 9$"),
-        (1, cell(2, "ask_px"), r"has no column 'ask_px_x100'; the nearest is 'ask_px', it has ts"),
+        (1, cell(2, "ask_px"), r"has no column 'ask_px_x100'; the nearest is 'bid_px_x100', it has ts_ns, "),
         (1, cell(4, "x_0"), r"has column 'x_0' twice$"),
         (1, lambda line: line.replace("x_", "y_"), r"has no feature, a column whose name begins"),
     ],

@@ -162,6 +162,16 @@ class Windows:
             for events in files
         ]
 
+    @property
+    def D(self) -> int:
+        """Features of an event."""
+        return int(self.files[0].x.shape[1])
+
+    @property
+    def N(self) -> int:
+        """Horizons."""
+        return int(self.labels[0].shape[1])
+
     def batch(self, step: int) -> Batch:
         """The B windows of a step, from 0: anchors uniform over all that there are."""
         random = np.random.default_rng([self.seed, step])
