@@ -227,7 +227,7 @@ BROKEN_ONES = [
         r"exp_avg_sq must not be negative, got -1.0",
     ),
     (with_tensor(MOMENT, lambda old: old[:1]), r"w_skip.exp_avg must be like w_skip, torch.float3"),
-    (with_tensor("w_skip", lambda old: old[:, :4]), r"w_skip must be float32 with shape \(2, 5\)"),
+    (with_tensor("w_skip", lambda old: old[:, :4]), r"w_skip.exp_avg must be like w_skip, torch"),
     (
         with_tensor("tau", lambda old: -old),
         "tau must be finite and positive, got -6.0 at channel 0",
