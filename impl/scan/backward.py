@@ -70,7 +70,7 @@ def _states_before(
     HAS_RESET: tl.constexpr,
     CHUNK: tl.constexpr,
 ) -> tl.tensor:
-    """The state before each step of a chunk, 0 where a reset replaces it.
+    """The state before each step of a chunk, as if no reset replaced it there.
 
     They are those of the steps one earlier, of which the first, before the chunk, changes nothing.
     """
@@ -79,11 +79,7 @@ def _states_before(
     decay, gained, cut = load_chunk(
         a, step, b, u, reset, row, earlier, channel, state, T, H, S, HAS_RESET
     )
-    before = run(decay, gained, cut, carried, False, HAS_RESET)
-    if HAS_RESET:
-        cut = load_cuts(reset, row, start + lane, T, HAS_RESET)
-        before = tl.where(cut[:, None, None] != 0, 0.0, before)
-    return before
+    return run(decay, gained, cut, carried, False, HAS_RESET)
 
 
 @triton.jit
@@ -165,7 +161,7 @@ def _scan_backward_kernel(
                 a, step, b, u, reset, carried, row, start, channel, state, T, H, S,
                 HAS_RESET, CHUNK,
             )  # fmt: skip
-            decay, gained, _ = load_chunk(
+            decay, gained, cut = load_chunk(
                 a, step, b, u, reset, row, time, channel, state, T, H, S, HAS_RESET
             )
             to_states = _to_states(
@@ -179,7 +175,13 @@ def _scan_backward_kernel(
             to_gain = tl.sum(to_states * written[:, None, :], axis=2)
             inside = (time < T)[:, None] & (channel < H)[None, :]
             place = (row * T + time)[:, None] * H + channel[None, :]
-            tl.store(da + place, tl.sum(to_states * before, axis=2), mask=inside)
+            to_decay = tl.sum(to_states * before, axis=2)
+            states = decay[:, :, None] * before + gained
+            if HAS_RESET:
+                # Selects, since what comes from the other side of a reset may not be finite.
+                to_decay = tl.where((cut != 0)[:, None], 0.0, to_decay)
+                states = tl.where((cut != 0)[:, None, None], gained, states)
+            tl.store(da + place, to_decay, mask=inside)
             tl.store(dstep + place, to_gain * entry, mask=inside)
             tl.store(du + place, to_gain * size + past * slope, mask=inside)
             d_share += slope * entry
@@ -187,7 +189,6 @@ def _scan_backward_kernel(
             within = (time < T)[:, None] & (state < S)[None, :]
             b_share = tl.sum(to_states * (size * entry)[:, :, None], axis=1)
             tl.store(b_shares + share, b_share, mask=within)
-            states = decay[:, :, None] * before + gained
             tl.store(c_shares + share, tl.sum(states * slope[:, :, None], axis=1), mask=within)
         decay = tl.load(a + row * T * H + channel, mask=(channel < H) & (T > 0), other=1.0)
         earliest = decay[:, None] * later
@@ -225,11 +226,11 @@ def scan_chunked_backward(
     and dC over blocks of channels, of dD over parts. Raises as `scan_chunked`.
     """
     rows, T, H, S = check_window(a, step, B, C, D, u, x_0, reset)
+    check_tile(chunk, block_channels, S)
     arguments = _checks.Arguments(B=rows, T=T, H=H, S=S)
     arguments.device = u.device
     arguments.tensor("g_y", g_y, "B T H", torch.float32)
     arguments.tensor("g_x_T", g_x_T, "B H S", torch.float32)
-    check_tile(chunk, block_channels, S)
     _checks.count("parts", parts, 1)
     window = (a, step, B, C, D, u, x_0)
     return _gradients(g_y, g_x_T, window, reset, chunk, block_channels, parts)
@@ -290,10 +291,10 @@ def scan_step_backward(
     errors as for `scan_chunked_backward`, where T = 1.
     """
     arguments = check_event(a, step, B, C, D, u, x, reset)
+    check_tile(1, block_channels, x.shape[2])
     arguments.tensor("g_y", g_y, "B H", torch.float32)
     arguments.tensor("g_x", g_x, "B H S", torch.float32)
     _checks.count("parts", parts, 1)
-    check_tile(1, block_channels, x.shape[2])
     window = one_event_window(a, step, B, C, D, u, x)
     cut = None if reset is None else reset[:, None]
     gradients = _gradients(g_y[:, None], g_x, window, cut, 1, block_channels, parts)
