@@ -80,12 +80,17 @@ def horizons(number: int) -> None:
         raise ValueError(f"N must be from 1 to {LARGEST_BLOCK} horizons, got {number}")
 
 
+def captured(value: torch.Tensor) -> bool:
+    """Whether a CUDA graph is being captured on the value's device."""
+    return value.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
 def every(name: str, value: torch.Tensor, good: torch.Tensor, wanted: str) -> None:
     """ValueError naming the first element of `value` that is not `good`.
 
     While a CUDA graph is captured no value can be read: the run before the capture was checked.
     """
-    if torch.cuda.is_current_stream_capturing() or bool(good.all()):
+    if captured(value) or bool(good.all()):
         return
     index = tuple(int(i) for i in (~good).nonzero()[0])
     place = ", ".join(map(str, index))
@@ -110,7 +115,7 @@ def within(name: str, value: torch.Tensor, low: int, high: int) -> None:
 def disjoint(name: str, table: torch.Tensor, channels: int) -> None:
     """ValueError unless the slots of a table are -1 or channels, none of them twice."""
     within(name, table, -1, channels - 1)
-    if torch.cuda.is_current_stream_capturing():
+    if captured(table):
         return
     slots = table.cpu().numpy()
     times = np.bincount(slots[slots >= 0], minlength=channels)
