@@ -148,6 +148,7 @@ _CUDA: dict[str, Any] = {
     **{name: type(name, (Chosen,), {}) for name in ("device", "device_of", "stream")},
     "manual_seed": lambda seed: torch.default_generator.manual_seed(int(seed)),
     "manual_seed_all": lambda seed: torch.default_generator.manual_seed(int(seed)),
+    "is_current_stream_capturing": _always(False),
     "device_count": _always(1),
     "get_device_name": _always(_NAME),
     "get_device_capability": _always(_CAPABILITY),

@@ -105,6 +105,7 @@ def test_gradients_and_modules() -> None:
 def test_queries_streams_and_events() -> None:
     with cuda_on_cpu():
         assert torch.cuda.is_available()
+        assert not torch.cuda.is_current_stream_capturing()
         assert (torch.cuda.device_count(), torch.cuda.current_device()) == (1, 0)
         assert torch.cuda.get_device_capability() == (9, 0)
         assert torch.cuda.get_device_properties(0).multi_processor_count == 132
