@@ -26,9 +26,11 @@ class LaunchPlan:
     tensors which stay where they are; it may run twice when it is recorded (once for real, once
     for a CUDA graph), so it changes nothing of the host. Its argument checks read values when it is
     recorded alone. What it returns is returned again: the same tensors, with new contents.
+    `device` is where it launches: a GPU of its own, or the CPU for every executor without one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device | str = "cpu") -> None:
+        self._on_gpu = torch.device(device).type == "cuda" and torch.backends.cuda.is_built()
         self.recordings = 0
         self._key: tuple[str, ...] | None = None
         self._replay: Replay | None = None
@@ -46,7 +48,7 @@ class LaunchPlan:
             self._replay()
             return self._result
         self.forget()
-        self._result, self._replay = _recorded(sequence)
+        self._result, self._replay = _graph(sequence) if self._on_gpu else _list(sequence)
         self._key = exact
         self.recordings += 1
         return self._result
@@ -64,10 +66,8 @@ def _exact(value: object) -> str:
     return f"{type(value).__name__} {value!r}"
 
 
-def _recorded(sequence: Callable[[], Any]) -> tuple[Any, Replay]:
-    """Run a sequence; its result, and what runs it again."""
-    if torch.cuda.is_available():
-        return _graph(sequence)
+def _list(sequence: Callable[[], Any]) -> tuple[Any, Replay]:
+    """Run a sequence; its result, and what runs its launches and operations again."""
     steps: list[Replay] = []
     with _launches_to(steps), _Operations(steps):
         result = sequence()
