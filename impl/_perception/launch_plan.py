@@ -30,7 +30,8 @@ class LaunchPlan:
     """
 
     def __init__(self, device: torch.device | str = "cpu") -> None:
-        self._on_gpu = torch.device(device).type == "cuda" and torch.backends.cuda.is_built()
+        built = torch.backends.cuda.is_built()  # type: ignore[no-untyped-call]
+        self._on_gpu = built and torch.device(device).type == "cuda"
         self.recordings = 0
         self._key: tuple[str, ...] | None = None
         self._replay: Replay | None = None
