@@ -149,10 +149,14 @@ class Rerun:
         return self._outputs(changed(self._contract, self._observation.inputs, changes))
 
     def other(self, function: Callable[..., object], **changes: Any) -> Any:
-        """Call another host function on those of these inputs that it has parameters for."""
+        """Call another host function on those of these inputs that it has parameters for.
+
+        One with ``**others`` gets all of them.
+        """
         inputs = changed(self._contract, self._observation.inputs, changes)
         parameters = inspect.signature(function).parameters
-        taken = {name: t for name, t in inputs.tensors.items() if name in parameters}
+        every = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+        taken = {n: t for n, t in inputs.tensors.items() if every or n in parameters}
         return self._outputs(replace(inputs, tensors=taken), function)
 
     @property

@@ -89,7 +89,8 @@ def _error(value: Value) -> np.ndarray:
 
 def _elements_agree(observation: Observation, oracle: Callable[..., object]) -> None:
     takes = inspect.signature(oracle).parameters
-    known = {n: a for n, a in observation.inputs.arrays.items() if n in takes}
+    every = any(each.kind is each.VAR_KEYWORD for each in takes.values())
+    known = {n: a for n, a in observation.inputs.arrays.items() if every or n in takes}
     for number, value in enumerate(observation.values):
         if value is None:
             continue

@@ -142,6 +142,16 @@ def test_another_host_function_runs_on_the_same_inputs():
     assert verdict_of(contract, "is_its_parts").state == "green"
 
 
+def test_another_host_function_with_variable_keywords_gets_every_argument():
+    contract = bias_contract()
+
+    @contract.law
+    def is_itself(out, rerun):
+        assert (rerun.other(lambda **everything: with_bias(**everything)) == out).all()
+
+    assert verdict_of(contract, "is_itself").state == "green"
+
+
 def fragile(x, bias: float, sign: int):
     if bias > 1:
         raise ValueError("too much bias")

@@ -45,6 +45,15 @@ def test_not_where_the_contract_has_an_argument_of_that_name():
     assert verdict_of(kernel, [twice, of_array], **fields).state == "green"
 
 
+def of_keywords(index, **arguments):
+    return 2 * arguments["x"][index]
+
+
+def test_a_scalar_oracle_with_variable_keywords_gets_every_argument():
+    verdict = verdict_of(doubled, [lambda m, x: 2 * x, of_keywords])
+    assert verdict.state == "green", verdict.reason
+
+
 def test_float64_stands_within_a_spacing_and_its_share_of_the_bound():
     def oracle(m, x):
         return m.exp(x) / m.sum(m.tanh(x) ** 2, axis=-1, keepdims=True)

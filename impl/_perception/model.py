@@ -40,6 +40,8 @@ class PerceptionModel(nn.Module):
     record (phase 1) the cell is dense; `publish` takes it to phase 2.
     """
 
+    tau: nn.Parameter
+
     def __init__(self, sizes: Sizes, seed: int, device: str = "cpu") -> None:
         super().__init__()
         self.sizes = sizes

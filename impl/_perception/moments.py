@@ -44,7 +44,7 @@ class Group:
     def views(self, buffer: torch.Tensor) -> dict[str, torch.Tensor]:
         """The parts of a buffer of this group by parameter, each of its parameter's shape."""
         sizes = [each.numel() for each in self.parameters.values()]
-        parts = zip(self.parameters.items(), buffer.split(sizes), strict=True)
+        parts = zip(self.parameters.items(), torch.split(buffer, sizes), strict=True)
         return {name: part.view(parameter.shape) for (name, parameter), part in parts}
 
     def gradient(self) -> torch.Tensor:

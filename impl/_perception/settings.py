@@ -1,4 +1,4 @@
-"""What decides a run of training: settings that a checkpoint keeps, and a resumed run must share."""
+"""What decides a run of training: what a checkpoint keeps, and a resumed run must share."""
 
 import json
 from dataclasses import asdict, dataclass, fields, replace

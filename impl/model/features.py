@@ -33,9 +33,10 @@ def features(
     start = u.new_zeros(u.shape[0], u.shape[2], W_B.shape[1])
     for block in range(W_delta.shape[0]):
         delta = linear(u, W_delta[block], b_delta[block])
-        step, decay = ScanGates.apply(delta, A_log[block])
+        step, decay = ScanGates.apply(delta, A_log[block])  # type: ignore[no-untyped-call]
         entering, leaving = linear(u, W_B[block]), linear(u, W_C[block])
-        y, _ = ScanChunked.apply(decay, step, entering, leaving, D_u[block], u, start, None, CHUNK)
+        scan = (decay, step, entering, leaving, D_u[block], u, start, None, CHUNK)
+        y, _ = ScanChunked.apply(*scan)  # type: ignore[no-untyped-call]
         u = u + y
     return u
 

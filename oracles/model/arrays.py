@@ -39,17 +39,17 @@ def step(m: Any, x: Any, dt: Any, state: Any, scan_states: Any, **weights: Any) 
 
 def after_window(
     m: Any, x: Any, dt: Any, x_next: Any, dt_next: Any, **weights: Any
-) -> tuple[Any, Any, Any]:
-    """Logits, p and state of the event after a window.
+) -> tuple[Any, ...]:
+    """Logits, p, state and scan states of the event after a window.
 
     The cell and the heads at the window's last state and the blocks' output at that event.
     """
     last = _states(m, x, dt, weights, weights["table"])[-1]
-    u = features(m, m.concatenate([x, x_next[:, None]], axis=1), **weights)[:, -1]
-    new = _cell(m, u, last, dt_next, weights)
+    u, after = _scanned(m, m.concatenate([x, x_next[:, None]], axis=1), None, weights)
+    new = _cell(m, u[:, -1], last, dt_next, weights)
     new = m.where(_served(weights["table"], new.shape[1]), new, last)
     logits = _logits(m, new[None], _own_weights(m, weights), weights)[0]
-    return logits, m.sigmoid(logits), new
+    return logits, m.sigmoid(logits), new, after
 
 
 def _affine(m: Any, x: Any, weights: Any, bias: Any) -> Any:

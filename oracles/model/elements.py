@@ -35,13 +35,17 @@ def window_scalar(index: Index, output: str, x: Any, dt: Any, **weights: Any) ->
 def after_window_scalar(
     index: Index, output: str, x: Any, dt: Any, x_next: Any, dt_next: Any, **weights: Any
 ) -> Any:
-    """One logit, probability or state of the event after a window of K events."""
+    """One logit, probability, state or scan state of the event after a window."""
     with mpmath.workprec(_BITS):
         events = [[*rows, last] for rows, last in zip(x, x_next, strict=True)]
         times = [[*row, last] for row, last in zip(dt, dt_next, strict=True)]
         owners = [[int(c) for c in row if int(c) >= 0] for row in weights["table"]]
-        model = _Model(weights, events, times, owners, routed=True, pooled=len(x[0]) if x else 0)
-        return model.output(output, (model.pooled, *index))
+        pooled = len(events[0]) - 1
+        model = _Model(weights, events, times, owners, routed=True, pooled=pooled)
+        if output == "scan_after":
+            block, row, channel, place = index
+            return model.scanned(block, row, pooled, channel, place)
+        return model.output(output, (pooled, *index))
 
 
 def step_scalar(
@@ -52,9 +56,9 @@ def step_scalar(
         owners = [[int(c) for c in row if int(c) >= 0] for row in weights["table"]]
         packed = iter(weights["w_compact"])
         skip = [[0.0] * len(weights["tau"]) for _ in owners]
-        for own, row in zip(owners, skip, strict=True):
+        for own, full in zip(owners, skip, strict=True):
             for channel in own:
-                row[channel] = next(packed)
+                full[channel] = next(packed)
         model = _Model(
             weights | {"w_skip": skip},
             [[row] for row in x],

@@ -1,0 +1,1 @@
+"""Past bugs of the perception model."""
