@@ -9,7 +9,7 @@ from trivet.ci.document import VERSION, Document, environment, overall
 from trivet.ci.errors import CannotJudgeError
 from trivet.ci.gate import Settings, collect
 from trivet.ci.locking import against_base, against_locks, update_locks
-from trivet.ci.measuring import Measurer, Row, parts_of
+from trivet.ci.measuring import Measurer, Row, by_work, parts_of
 from trivet.ci.pool import run_jobs, start_method
 from trivet.ci.progress import Progress
 
@@ -79,12 +79,13 @@ class _Bench:
             number: [part.unmeasured("interrupted before its verdict")]
             for number, part in enumerate(parts)
         }
-        workers, method = self.settings.processes, start_method()
-        jobs = run_jobs(measurer, parts, workers, method, slow=_SECONDS_BETWEEN_SIGNS)
+        order = by_work(parts, self.found)
+        queue, workers = [parts[number] for number in order], self.settings.processes
+        jobs = run_jobs(measurer, queue, workers, start_method(), slow=_SECONDS_BETWEEN_SIGNS)
         try:
             with self.progress.of(len(parts)):
                 for event in jobs:
-                    part = parts[event.job]
+                    part = queue[event.job]
                     if event.kind == "note":
                         self.progress.note(part.label, event.value)
                     if event.kind == "slow":
@@ -92,8 +93,9 @@ class _Bench:
                     if not event.ends:
                         continue
                     failed = [part.unmeasured(str(event.value))]
-                    rows[event.job] = event.value if event.kind == "done" else failed
-                    self.progress.done(part.label, [_said(row) for row in rows[event.job]])
+                    got = event.value if event.kind == "done" else failed
+                    rows[order[event.job]] = got
+                    self.progress.done(part.label, [_said(row) for row in got])
         except KeyboardInterrupt:
             self.progress.interrupted()
         return [row for number in range(len(parts)) for row in rows[number]]

@@ -1,5 +1,6 @@
 """Measuring contracts: the samples of each, compiled and metered, one worker per core."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,32 @@ def parts_of(found: "Sequence[Found]") -> list[Part]:
     ]
 
 
+def by_work(parts: Sequence[Part], found: "Sequence[Found]") -> list[int]:
+    """Return the parts' numbers, those that compile longest first.
+
+    How long follows from the instructions that were locked; a part that nothing is locked of comes
+    before all others.
+    """
+    from trivet.properties._locks import LockError, lock_of
+
+    def work(number: int) -> float:
+        part = parts[number]
+        try:
+            locks = lock_of(part.name, part.source).entries.values()
+        except LockError:
+            return math.inf
+        counts = [
+            float(locked.metrics.get("instructions", 0))
+            for by_toolchain in locks
+            for samples in by_toolchain.values()
+            for name, locked in samples.items()
+            if name.partition(" ")[0] == part.dtype
+        ]
+        return sum(counts) if counts else math.inf
+
+    return sorted(range(len(parts)), key=work, reverse=True)
+
+
 def measure_contracts(found: "Sequence[Found]", workers: int) -> list[Row]:
     """Measure contracts that are loaded in this process, without progress; in order."""
     import torch
@@ -94,11 +121,12 @@ def measure_contracts(found: "Sequence[Found]", workers: int) -> list[Row]:
     parts = parts_of(found)
     rows: dict[int, list[Row]] = {}
     measurer = Measurer(found, lambda: found)
-    for event in run_jobs(measurer, parts, workers, start_method()):
+    order = by_work(parts, found)
+    for event in run_jobs(measurer, [parts[n] for n in order], workers, start_method()):
         if event.ends:
-            part = parts[event.job]
-            failed = [part.unmeasured(str(event.value))]
-            rows[event.job] = event.value if event.kind == "done" else failed
+            number = order[event.job]
+            failed = [parts[number].unmeasured(str(event.value))]
+            rows[number] = event.value if event.kind == "done" else failed
     return [row for number in range(len(parts)) for row in rows.get(number, [])]
 
 
@@ -128,11 +156,13 @@ def measure_contract(found: "Found", dtype: str) -> list[Row]:
 
 
 def _compiled_rows(found: "Found", samples: "Sequence[Sample]", target: str) -> Iterator[Row]:
-    from trivet.simulator.compiled import CompilerError, measure, toolchain
+    from trivet.simulator.compiled import LOCKED, CompilerError, measure, toolchain
 
     try:
         tools = toolchain(target)
-        measurements = measure([sample.launch for sample in samples], target)
+        measurements = measure(
+            [sample.launch for sample in samples], target, whole=target in LOCKED
+        )
     except CompilerError as error:
         for sample in samples:
             kernel = sample.launch.kernel

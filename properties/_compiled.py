@@ -20,9 +20,12 @@ from trivet.simulator.executors import executor_named
 
 
 def measured(launches: Sequence[Launch], target: str) -> list[Measurement]:
-    """Measure launches for one target; raises NotJudgedError where its compiler is missing."""
+    """Measure launches for one target, those that are not locked without metrics.
+
+    Raises NotJudgedError where its compiler is missing.
+    """
     try:
-        return measure(launches, target)
+        return measure(launches, target, whole=target in LOCKED)
     except CompilerError as error:
         raise NotJudgedError(str(error)) from error
 

@@ -33,8 +33,8 @@ def test_the_compiler_judges_the_tiny_kernel_by_its_artifact_alone(tmp_path):
         record(contract, "row_sums", "")
         verdicts = judge(contract, name="row_sums", executor="compile")
     green = {v.law: v.elements for v in verdicts if v.state == "green"}
-    # Two calls, on five targets; three say how they round; two are locked.
-    assert green == {"compiles": 10, "precision_audit": 6, "perf_lock": 4}
+    # Two calls, on five targets; four are asked how they round; two are locked.
+    assert green == {"compiles": 10, "precision_audit": 8, "perf_lock": 4}
     assert {v.state for v in verdicts if v.law not in green} == {"elsewhere"}
 
 

@@ -14,7 +14,7 @@ from trivet.simulator import ptx
 from trivet.simulator.compiled import LOCKED, TARGETS, Change, Measurement
 
 # The targets whose artifact says by what type it rounds.
-_AUDITED = ("sm_80", "sm_90", "sm_100")
+_AUDITED = ("sm_80", "sm_90", "sm_100", "gfx942")
 
 
 @standard("builds", needs=("artifact",))

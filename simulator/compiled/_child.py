@@ -19,7 +19,8 @@ from trivet.simulator._interpreter_child import read, write
 class Task:
     """One compilation: the IR after Triton's frontend, the target, the launch's options.
 
-    ``disassembler`` and ``usage`` are the paths of nvdisasm and cuobjdump, empty for AMD.
+    ``disassembler`` and ``usage`` are the paths of nvdisasm and cuobjdump; empty for AMD, and where
+    nobody asks for the assembly.
     """
 
     ttir: str
@@ -88,10 +89,12 @@ def read_artifact(made: Any, task: Task, folder: Path) -> Artifact:
     }
     if task.target.backend != "cuda":
         return Artifact(assembly=made.asm["amdgcn"], **known)
+    if not task.disassembler:
+        return Artifact(ptx=made.asm["ptx"], **known)
     cubin = folder / "kernel.cubin"
     cubin.write_bytes(made.asm["cubin"])
     return Artifact(
-        assembly=_output(task.disassembler, "-c", "-g", cubin),
+        assembly=_output(task.disassembler, "-c", "-g", "-ndf", cubin),
         usage=_output(task.usage, "-res-usage", cubin),
         ptx=made.asm["ptx"],
         **known,

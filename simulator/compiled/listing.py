@@ -9,6 +9,7 @@ from functools import cache
 from importlib.util import find_spec
 
 Place = tuple[str, int]
+Row = tuple[str, Place | None, str]
 _SASS_FILE = re.compile(r'//## File "([^"]*)", line (\d+)')
 _SASS_LABEL = re.compile(r"^(\.L_x_\w+):")
 _SASS_INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)(.*?);")
@@ -23,11 +24,15 @@ _GCN_TARGET = re.compile(r"(\.LBB\w+)")
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction: its opcode with modifiers, where it comes from, in how many loops it is."""
+    """One instruction: its opcode with modifiers, where it comes from, in how many loops it is.
+
+    ``operands`` are as the assembly writes them, the result first.
+    """
 
     opcode: str
     place: Place | None
     depth: int = 0
+    operands: str = ""
 
 
 class Listing:
@@ -57,7 +62,7 @@ def frequent_place(instructions: Iterable[Instruction]) -> Place | None:
 
 def sass_listing(text: str) -> Listing:
     """Read what `nvdisasm -c -g` prints."""
-    rows: list[tuple[str, Place | None]] = []
+    rows: list[Row] = []
     labels: dict[str, int] = {}
     branches: list[tuple[int, str]] = []
     place: Place | None = None
@@ -69,7 +74,7 @@ def sass_listing(text: str) -> Listing:
         elif found := _SASS_INSTRUCTION.match(line):
             if found[1].startswith("BRA") and (target := _SASS_TARGET.search(found[2])):
                 branches.append((len(rows), target[1]))
-            rows.append((found[1], place))
+            rows.append((found[1], place, found[2]))
     while rows and rows[-1][0] == "NOP":
         rows.pop()
     return _listing(rows, labels, branches)
@@ -77,7 +82,7 @@ def sass_listing(text: str) -> Listing:
 
 def gcn_listing(text: str) -> Listing:
     """Read AMD's assembly up to the end of its first function."""
-    rows: list[tuple[str, Place | None]] = []
+    rows: list[Row] = []
     labels: dict[str, int] = {}
     branches: list[tuple[int, str]] = []
     files: dict[str, str] = {}
@@ -95,7 +100,7 @@ def gcn_listing(text: str) -> Listing:
                 target := _GCN_TARGET.search(found[2])
             ):
                 branches.append((len(rows), target[1]))
-            rows.append((found[1], place))
+            rows.append((found[1], place, found[2].strip()))
     return _listing(rows, labels, branches)
 
 
@@ -120,7 +125,7 @@ def _library() -> str:
 
 
 def _listing(
-    rows: Sequence[tuple[str, Place | None]],
+    rows: Sequence[Row],
     labels: dict[str, int],
     branches: Sequence[tuple[int, str]],
 ) -> Listing:
@@ -131,9 +136,14 @@ def _listing(
         if start < position:
             ends[start] = max(position, ends.get(start, position))
     kept = [
-        Instruction(opcode, place, sum(start <= index <= end for start, end in ends.items()))
-        for index, (opcode, place) in enumerate(rows)
+        Instruction(opcode, place, _depth(ends, index), operands)
+        for index, (opcode, place, operands) in enumerate(rows)
     ]
     while kept and kept[-1].opcode.startswith("BRA") and kept[-1].depth == 0:
         kept.pop()
     return Listing(kept, len(ends))
+
+
+def _depth(loops: dict[int, int], index: int) -> int:
+    """In how many loops, from a first to a last instruction each, an instruction lies."""
+    return sum(start <= index <= end for start, end in loops.items())

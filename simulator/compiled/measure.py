@@ -13,6 +13,7 @@ from typing import Any
 from trivet.simulator import parser, ptx
 from trivet.simulator.binding import Launch
 from trivet.simulator.cache import cache_folder, write_whole
+from trivet.simulator.compiled import gcn
 from trivet.simulator.compiled._child import Artifact, Task
 from trivet.simulator.compiled.compiler import compile_task
 from trivet.simulator.compiled.cost import Cost, cost_of
@@ -42,7 +43,8 @@ class Measurement:
 
     ``metrics`` are those of the artifact, and the bytes and operations of the whole launch;
     ``lines`` name the source line of a metric, ``file.py:17: text``, where it has one; ``rounding``
-    counts what the PTX rounds (NVIDIA). ``error`` says why it does not compile: no metrics then.
+    counts what the PTX or AMD's assembly rounds. ``error`` says why it does not compile: no
+    metrics then.
     """
 
     kernel: str
@@ -54,41 +56,48 @@ class Measurement:
     error: str = ""
 
 
-def measure(launches: Sequence[Launch], target: str) -> list[Measurement]:
+def measure(launches: Sequence[Launch], target: str, *, whole: bool = True) -> list[Measurement]:
     """Return the static metrics of every launch, in order, for one target.
 
-    Launches of one specialisation are compiled once. Raises ValueError for an unknown target,
-    CompilerMissingError where Triton's tools for it are not installed, CompilerError where the
-    compiler was killed.
+    Launches of one specialisation are compiled once. Where not ``whole``, their rounding is read
+    but no metrics: disassembling costs as much as compiling. Raises ValueError for an unknown
+    target, CompilerMissingError where Triton's tools for it are not installed, CompilerError where
+    the compiler was killed.
     """
     compiled: dict[str, _Compiled] = {}
     found: list[Measurement] = []
     for launch in launches:
         request = request_of(launch, target)
-        key = _launch_key(request, launch)
+        key = _launch_key(request, launch, whole)
         known = _load(key)
         if known is not None:
             found.append(Measurement(**known))
             continue
-        held = compiled.setdefault(request.key or f"{id(launch)}", _Compiled(request))
+        held = compiled.setdefault(request.key or f"{id(launch)}", _Compiled(request, whole))
         found.append(held.measurement(launch))
         if not held.crashed:
             _store(key, asdict(found[-1]))
     return found
 
 
-def _launch_key(request: Request, launch: Launch) -> str:
+def _launch_key(request: Request, launch: Launch, whole: bool) -> str:
+    about = (launch.grid, sorted(launch.scalars.items())) if whole else "built"
+    return _key_with(request, about)
+
+
+def _key_with(request: Request, *further: object) -> str:
+    """Name a result by its specialisation and what else it depends on."""
     if not request.key:
         return ""
-    content = (request.key, launch.grid, sorted(launch.scalars.items()))
-    return hashlib.sha256(repr(content).encode()).hexdigest()
+    return hashlib.sha256(repr((request.key, *further)).encode()).hexdigest()
 
 
 class _Compiled:
     """One specialisation, compiled when its first launch asks for it."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, whole: bool) -> None:
         self.request = request
+        self.whole = whole
         self.crashed = False
         self._held: dict[str, Any] | None = None
 
@@ -99,6 +108,9 @@ class _Compiled:
         about = (launch.kernel, request.text, request.target)
         if held["error"]:
             return Measurement(*about, error=held["error"])
+        if not self.whole:
+            lines = {"kernel": _line(_definition(request.function))}
+            return Measurement(*about, {}, lines, held["rounding"])
         metrics, lines = dict(held["metrics"]), dict(held["lines"])
         module = parser.parse(held["ttir"])
         cost = cost_of(module, launch.grid, request.leaves, launch.scalars)
@@ -116,12 +128,16 @@ class _Compiled:
 
     def _artifact(self) -> dict[str, Any]:
         if self._held is None:
-            self._held = _load(self.request.key)
+            self._held = _load(self._key)
         if self._held is None:
             self._held = self._compile()
             if not self.crashed:
-                _store(self.request.key, self._held)
+                _store(self._key, self._held)
         return self._held
+
+    @property
+    def _key(self) -> str:
+        return _key_with(self.request, "artifact", self.whole)
 
     def _compile(self) -> dict[str, Any]:
         request = self.request
@@ -132,18 +148,19 @@ class _Compiled:
             text = request.ttir()
         except Exception as error:
             return {**nothing, "error": f"{type(error).__name__}: {error}"}
-        tools = ("nvdisasm", "cuobjdump") if is_nvidia(request.target) else ()
+        read = self.whole and is_nvidia(request.target)
+        tools = ("nvdisasm", "cuobjdump") if read else ()
         paths = [str(tool_path(name)) for name in tools]
         task = Task(text, device_named(request.target).target, _sendable(request.options), *paths)
         artifact = compile_task(task, what=f"{request.function.__name__} for {request.target}")
         self.crashed = artifact.crashed
         if artifact.error:
             return {**nothing, "error": artifact.error}
-        found = metrics_of(artifact, request.target)
+        found = metrics_of(artifact, request.target) if self.whole else Found()
         return {
             "metrics": found.metrics,
             "lines": _lines(found, text),
-            "rounding": _rounding(artifact),
+            "rounding": _rounding(artifact, text),
             "ttir": text,
             "error": "",
         }
@@ -167,8 +184,9 @@ def _of_launch(cost: Cost, programs: int, metrics: Mapping[str, Value]) -> dict[
     }
 
 
-def _rounding(artifact: Artifact) -> dict[str, Any]:
-    return ptx.to_json(ptx.parse(artifact.ptx)) if artifact.ptx else {}
+def _rounding(artifact: Artifact, ttir: str) -> dict[str, Any]:
+    text = artifact.ptx
+    return ptx.to_json(ptx.parse(text) if text else gcn.parse(artifact.assembly, ttir))
 
 
 def _sendable(options: Mapping[str, object]) -> dict[str, object]:
