@@ -6,10 +6,11 @@ handler of its own innermost route, a thread without one that of the latest rout
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Protocol
 
 from triton.compiler.errors import CompileTimeAssertionFailure
@@ -199,11 +200,12 @@ def _tune(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> None:
-    """Launch every configuration once on the caller's own buffers, as a first call on a GPU does.
+    """Launch the configurations on the caller's own buffers, as a first call on a GPU does.
 
-    Hooks run around each as Triton runs them, and the buffers are reset once at the end.
+    Each runs again and again there, so that hooks run around each launch as Triton runs them, and
+    the buffers are reset once at the end.
     """
-    for configuration in configurations:
+    for configuration in _tuning_runs(configurations):
         current = {**kwargs, **configuration.all_kwargs()}
         named = {**tuner.nargs, **current}
         if configuration.pre_hook:
@@ -219,6 +221,16 @@ def _tune(
         else:
             tuner.post_hook(named, exception=None)
     tuner.pre_hook({**tuner.nargs, **kwargs}, reset_only=True)
+
+
+def _tuning_runs(configurations: Sequence[Any]) -> list[Any]:
+    """Every configuration at least once, one after another: five runs or a larger prime in all.
+
+    A kernel that undoes itself (negating in place) is back at its start after an even number of
+    runs; a prime number of runs leaves a trace of every period but that number itself.
+    """
+    runs = next(n for n in count(max(5, len(configurations))) if all(n % k for k in range(2, n)))
+    return [configurations[step * len(configurations) // runs] for step in range(runs)]
 
 
 _REPLACEMENTS: dict[type, Callable[..., object]] = {

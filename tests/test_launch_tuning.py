@@ -71,12 +71,35 @@ def test_cold_autotune_runs_every_configuration_first() -> None:
             return o
 
         run = ran(host, cold=True)
-        assert len(run.launches) == 4
+        assert [launch.constexprs["B"] for launch in run.launches] == [8, 8, 8, 16, 16, 8, 8]
         return float(run.outputs[0].sum())
 
-    assert total() == 8 + 16 + 8 + 8
+    assert total() == 3 * 8 + 2 * 16 + 8 + 8
     assert total(reset_to_zero=["o"]) == 8 + 8
     assert total(restore_value=["o"]) == 8 + 8
+
+
+@pytest.mark.parametrize("configurations", [2, 3, 4, 5, 6])
+def test_tuning_shows_in_a_kernel_that_undoes_itself(configurations: int) -> None:
+    @triton.jit
+    def negated(x, B: tl.constexpr):
+        i = tl.arange(0, 8)
+        tl.store(x + i, -tl.load(x + i))
+
+    configs = [triton.Config({"B": b}) for b in range(configurations)]
+
+    def total(**options: Any) -> float:
+        tuned = triton.autotune(configs=configs, key=[], **options)(negated)
+
+        def host() -> torch.Tensor:
+            x = torch.ones(8)
+            tuned[(1,)](x)
+            return x
+
+        return float(ran(host, cold=True).outputs[0].sum())
+
+    assert total() == 8
+    assert total(restore_value=["x"]) == -8
 
 
 def test_pruning_and_user_hooks() -> None:
@@ -114,7 +137,7 @@ def test_configurations_that_a_static_assertion_rules_out() -> None:
         run = ran(host, **options)
         assert [launch.constexprs["B"] for launch in run.launches] == [16]
         assert run.launch_error is None
-    assert ran(host, cold=True).outputs[0].sum() == 32
+    assert ran(host, cold=True).outputs[0].sum() == 3 * 16
     wide = triton.autotune(configs=[triton.Config({"B": b}) for b in (32, 64)], key=[])(bounded.fn)
     run = Simulator().run(lambda: wide[(1,)](torch.zeros(64)), {})
     assert type(run.error).__name__ == "CompileTimeAssertionFailure"
