@@ -7,15 +7,12 @@ import torch
 
 from trivet.impl._controllers.saved import restored
 from trivet.impl.controllers import (
-    channel_activity,
-    channel_swap,
-    dead_buckets,
-    h_mag_per_bucket,
     inherit_tau,
-    reset_channels,
+    swap_bucket,
+    watch_buckets,
 )
 from trivet.impl.controllers.buckets import COUNTERS
-from trivet.impl.routing import RoutingRecord, channels_in_bucket, iqr_double_widen
+from trivet.impl.routing import RoutingRecord, iqr_double_widen
 
 WINDOW = 50
 LEVEL = COUNTERS.index("level")
@@ -68,10 +65,10 @@ class DeadBuckets:
         """
         record.validate(channels=h.shape[1], device=h.device)
         mine = self._state
-        activity = h_mag_per_bucket(h, record)
-        fired = dead_buckets(
-            activity[None], mine["average"], mine["floor"], mine["counters"], self._window
-        )[0].tolist()
+        activity, levels_fired = watch_buckets(
+            h, record, mine["average"], mine["floor"], mine["counters"], self._window
+        )
+        fired = levels_fired.tolist()
         mine["degraded"][mine["counters"][LEVEL] == 0] = 0
         for bucket, level in enumerate(fired):
             if level == 1:
@@ -98,14 +95,13 @@ class DeadBuckets:
     ) -> RoutingRecord:
         """Level 2; without a neighbour the bucket is degraded and nothing else happens."""
         mean, floor = self._state["average"][0], self._state["floor"]
-        old = record.bucket_of
-        new, neighbour = channel_swap(tau, channel_activity(h), old, mean, floor, bucket)
-        if neighbour.item() < 0:
+        swap = swap_bucket(
+            h, tau, record.bucket_of, *weights, mean, floor, bucket, record.table.shape[1]
+        )
+        if swap.neighbour.item() < 0:
             self._state["degraded"][bucket] = 1
             return record
-        reset_channels(*weights, old, new)
-        table = channels_in_bucket(new, *record.table.shape)
-        return record.replace(bucket_of=new, table=table)
+        return record.replace(bucket_of=swap.bucket_of, table=swap.table)
 
     def _inherited(self, record: RoutingRecord, bucket: int, tau: torch.Tensor) -> RoutingRecord:
         """Level 3: the neighbour's time constants and range; degraded with or without one."""

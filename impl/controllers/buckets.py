@@ -42,7 +42,7 @@ def _h_mag_kernel(
             total += tl.abs(tl.load(h + place, mask=live, other=0.0))
     whole = tl.sum(tl.sum(total, axis=1), axis=0)
     number = tl.maximum(size.to(tl.int64) * B, 1)
-    tl.store(h_mag + bucket, whole / number.to(tl.float32))
+    tl.store(h_mag + bucket, tl.div_rn(whole, number.to(tl.float32)))
 
 
 @triton.jit(do_not_specialize=["B"])
@@ -182,15 +182,46 @@ def dead_buckets(
     """
     arguments = _checks.Arguments(F=len(FIELDS), C=len(COUNTERS))
     arguments.tensor("h_mag", h_mag, "T N", torch.float32)
-    arguments.tensor("average", average, "F N", torch.float32)
-    arguments.tensor("floor", floor, "N", torch.float32)
-    arguments.tensor("counters", counters, "C N", torch.int32)
-    _checks.count("window", window, 1)
     T, N = h_mag.shape
-    _checks.horizons(N)
+    _check_levels(arguments, average, floor, counters, window)
     fired = torch.empty((T, N), dtype=torch.int32, device=h_mag.device)
     _dead_buckets_kernel[(1,)](
         h_mag, average, floor, counters, fired, T, N, window, triton.next_power_of_2(N),
         num_warps=1, enable_fp_fusion=False,
     )  # fmt: skip
     return fired
+
+
+def _check_levels(
+    arguments: _checks.Arguments,
+    average: torch.Tensor,
+    floor: torch.Tensor,
+    counters: torch.Tensor,
+    window: int,
+) -> None:
+    """Check what is kept from step to step."""
+    arguments.tensor("average", average, "F N", torch.float32)
+    arguments.tensor("floor", floor, "N", torch.float32)
+    arguments.tensor("counters", counters, "C N", torch.int32)
+    _checks.count("window", window, 1)
+    _checks.horizons(arguments.sizes["N"])
+
+
+def watch_buckets(
+    h: torch.Tensor,
+    table: torch.Tensor | RoutingRecord,
+    average: torch.Tensor,
+    floor: torch.Tensor,
+    counters: torch.Tensor,
+    window: int,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """One step of the controller: h_mag (N,) float32 of h, and the level fired (N,) int32, or 0.
+
+    `h_mag_per_bucket`, then `dead_buckets` of what it found. Raises as they do.
+    """
+    arguments = _checks.Arguments(F=len(FIELDS), C=len(COUNTERS))
+    arguments.tensor("h", h, "B H", torch.float32)
+    arguments.tensor("table", slots_of(table, h.shape[1], h.device), "N M", torch.int32)
+    _check_levels(arguments, average, floor, counters, window)
+    h_mag = h_mag_per_bucket(h, table)
+    return h_mag, dead_buckets(h_mag[None], average, floor, counters, window)[0]

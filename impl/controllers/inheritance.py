@@ -151,7 +151,6 @@ def inherit_tau(
     arguments.tensor("lo", lo, "N", torch.float32)
     arguments.tensor("hi", hi, "N", torch.float32)
     _checks.blocks(block_channels=block_channels, block_others=block_others)
-    _checks.horizons(mean.shape[0])
     rank, new_tau = torch.empty_like(bucket_of), torch.empty_like(tau)
     new_lo, new_hi = torch.empty_like(lo), torch.empty_like(hi)
     neighbour = torch.empty(1, dtype=torch.int32, device=tau.device)

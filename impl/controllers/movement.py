@@ -7,6 +7,8 @@ import triton.language as tl
 from trivet.impl import _checks
 from trivet.impl._elementwise import log1p
 
+HUGE = tl.constexpr(2.0**64)
+
 
 @triton.jit
 def _tau_change_kernel(
@@ -19,10 +21,11 @@ def _tau_change_kernel(
         before = tl.load(previous + channel, mask=channel < H, other=1.0)
         small = tl.minimum(here, before)
         large = tl.maximum(here, before)
-        # A difference of logarithms would lose the digits of a small change.
+        # A difference of logarithms would lose the digits of a small change; a quotient beyond
+        # float32 has none to lose.
         growth = (large - small) / small
-        near = log1p(tl.minimum(growth, 1.0))
-        total += tl.where(growth < 1.0, near, tl.log(large) - tl.log(small))
+        near = log1p(tl.minimum(growth, HUGE))
+        total += tl.where(growth < HUGE, near, tl.log(large) - tl.log(small))
     tl.store(change, tl.sum(total, axis=0) / H)
 
 

@@ -173,6 +173,7 @@ def check_recovery(
         raise ValueError(f"k must be a bucket under N = {buckets}, got {k}")
     _checks.finite_positive("tau", tau)
     _checks.within("bucket_of", bucket_of, -1, buckets - 1)
+    _checks.horizons(buckets)
     _checks.finite_not_negative("mean", mean)
     _checks.finite_not_negative("floor", floor)
 
