@@ -12,7 +12,8 @@ from trivet.simulator.arithmetic import Native
 from trivet.simulator.machine import Machine, Settings
 from trivet.simulator.parser import parse
 
-GOLDEN = sorted((Path(__file__).parents[1] / "fixtures" / "ttir").glob("*/*.ttir"))
+FOLDER = Path(__file__).parents[1] / "fixtures" / "ttir"
+GOLDEN = sorted(FOLDER.glob("*/*.ttir"))
 
 
 def load(name):
@@ -54,3 +55,19 @@ def test_golden_file_computes_the_same_bits(path):
         assert np.array_equal(got, wanted)
     lines = [module.frames(op.location) for op in module.entry.blocks[0].operations]
     assert any(frames and frames[-1].file == "_race_kernels.py" for frames in lines)
+
+
+# Triton 3.6 rewrites block pointers into plain ones; 3.9 has none, so that only the file shows it.
+@pytest.mark.parametrize(("short", "kinds"), [(0, []), (1, ["out_of_bounds"])])
+def test_block_pointers_as_triton_36_lowers_them(short, kinds):
+    rows, columns, inner = 20, 37, 50
+    left = np.arange(rows * inner, dtype=np.float32).reshape(rows, inner) % 7 - 3
+    right = np.arange(inner * columns, dtype=np.float32).reshape(inner, columns) % 5 - 2
+    out = np.zeros((rows - short, columns), dtype=np.float32)
+    given = {"a": left, "b": right, "c": out}
+    arguments = [runner.argument(name, array) for name, array in given.items()]
+    module = parse((FOLDER / "3.6" / "block_pointers" / "product.ttir").read_text())
+    arguments += [rows, columns, inner]
+    report = Machine(module, Native()).launch((2, 3, 1), arguments, Settings())
+    assert runner.kinds(report) == kinds
+    assert np.array_equal(out, (left @ right)[: rows - short])
