@@ -21,6 +21,11 @@ _EXPLAINED: dict[str, dict[str, str]] = {
             "-0.08985 and 2.0694, liger -0.08984 and 2.0625, the reference -0.07813 and 2.0938; "
             "a CPU draws other numbers for seed 42 than a device"
         ),
+        r"test_muse_glimmer\.py::test_muse_glimmer_(instance|returns|token)": (
+            "liger asks every output of the model for image_hidden_states, which this version of "
+            "transformers answers only where the batch has images: MuseGlimmerModelOutputWithPast()"
+            ".image_hidden_states raises the same without any kernel"
+        ),
     }
 }
 
