@@ -37,7 +37,7 @@ class PerceptionModel(nn.Module):
     """Projection, scan blocks, attention pool, CfC cell and gated heads; all weights float32.
 
     Parameters are named as the arguments of `impl.model.window` and drawn from `seed`. Without a
-    record (phase 1) the cell is dense; `publish` takes it to phase 2.
+    record (phase 1) the cell is dense; `publish` takes it to phase 2 and counts in `published`.
     """
 
     tau: nn.Parameter
@@ -47,6 +47,7 @@ class PerceptionModel(nn.Module):
         self.sizes = sizes
         self.record: RoutingRecord | None = None
         self.w_compact: torch.Tensor | None = None
+        self.published = 0
         for name, value in initial_weights(sizes, seed).items():
             self.register_parameter(name, nn.Parameter(value.to(device)))
 
@@ -67,13 +68,20 @@ class PerceptionModel(nn.Module):
         """Work by this record from now on; raises as its `validate`, packs the skip weights."""
         record.validate(channels=self.sizes.H, device=self.device)
         self.record = record
+        self.published += 1
         self.repack()
 
     def repack(self) -> None:
-        """Pack the skip weights anew: after every change of them or of the record."""
-        if self.record is not None:
-            w_skip = self.weights()["w_skip"].detach()
-            self.w_compact = heads_compact(w_skip, self.record)[0]
+        """Pack the skip weights anew: after every change of them or of the record.
+
+        In place, since launches that are kept read where they were packed first.
+        """
+        if self.record is None:
+            return
+        w_skip = self.weights()["w_skip"].detach()
+        if self.w_compact is None:
+            self.w_compact = torch.zeros_like(w_skip[0])
+        self.w_compact.copy_(heads_compact(w_skip, self.record)[0])
 
 
 def initial_weights(sizes: Sizes, seed: int) -> dict[str, torch.Tensor]:

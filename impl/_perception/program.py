@@ -110,6 +110,15 @@ def inspect(checkpoint: Annotated[Path, typer.Argument(metavar="CHECKPOINT")]) -
     raise typer.Exit(found.status)
 
 
+def with_training(app: typer.Typer) -> typer.Typer:
+    """Return `app` with these commands, added once."""
+    held = [command.callback for command in app.registered_commands]
+    for command in (train, inspect):
+        if command not in held:
+            app.command()(command)
+    return app
+
+
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
     """Tell what is wrong in one line, and leave with the status for it."""

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from trivet.impl._perception.model import PerceptionModel
 from trivet.impl._perception.settings import Settings
 from trivet.impl._perception.source import Batch, Events, Windows, read, synthetic
 from trivet.impl._perception.trainer import Step, Trainer
+from trivet.impl._whole import written
 
 LAST, REPORTS = "last.safetensors", "report.jsonl"
 # The shares of time for training and validation; the rest is for the test.
@@ -155,12 +155,7 @@ class Run:
         self._write_reports(kept)
 
     def _write_reports(self, lines: list[str]) -> None:
-        draft = self.folder / f"{REPORTS}.draft"
-        with open(draft, "w") as file:
-            file.writelines(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, self.folder / REPORTS)
+        written(self.folder / REPORTS, lambda file: file.write("".join(lines).encode()))
 
 
 def _files(settings: Settings) -> list[Events]:

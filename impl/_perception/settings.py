@@ -102,8 +102,23 @@ SMALL = replace(
     capacity=6,
     window=8,
     batch=8,
-    tiles=24,
+    tiles=125,
     events=20_000,
     lr=1e-2,
 )
-SIZES = {"small": SMALL, "production": PRODUCTION}
+# For trying out what a run does, in seconds.
+TINY = replace(
+    SMALL,
+    horizons=(2, 5),
+    channels=5,
+    states=2,
+    width=2,
+    capacity=3,
+    window=2,
+    batch=2,
+    tiles=8,
+    events=400,
+    steps=6,
+    epoch=2,
+)
+SIZES = {"tiny": TINY, "small": SMALL, "production": PRODUCTION}

@@ -15,7 +15,7 @@ Rerun = Any
 # Small: an oracle goes through every block, event and channel of every row.
 ROWS = {"B": sizes(0, 2, production=8)}
 DIMS = {
-    "K": sizes(1, 3, production=64),
+    "K": sizes(1, 3, production=4),
     "D": sizes(1, 3, production=8),
     "H": sizes(1, 6, production=128),
     "S": sizes(1, 3, production=16),
