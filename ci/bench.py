@@ -8,6 +8,7 @@ from trivet.ci.base import checkout, measure_base
 from trivet.ci.document import VERSION, Document, environment, overall
 from trivet.ci.errors import CannotJudgeError
 from trivet.ci.gate import Settings, collect
+from trivet.ci.kept_rows import keep_rows, kept_rows
 from trivet.ci.locking import against_base, against_locks, update_locks
 from trivet.ci.measuring import Measurer, Row, by_work, parts_of
 from trivet.ci.pool import run_jobs, start_method
@@ -72,18 +73,19 @@ class _Bench:
         return run_timed(self.found, tree, self.progress)
 
     def _rows(self) -> list[Row]:
-        """Measure every part; one that brought nothing has one row that says why."""
+        """Measure every part that changed; one that brought nothing has one row that says why."""
         parts = parts_of(self.found)
-        measurer = Measurer(self.found, Collector(self.names))
+        measurer = Measurer(self.found, Collector(self.names), keep_rows)
+        known = {number: kept_rows(part) for number, part in enumerate(parts)}
         rows = {
-            number: [part.unmeasured("interrupted before its verdict")]
+            number: known[number] or [part.unmeasured("interrupted before its verdict")]
             for number, part in enumerate(parts)
         }
-        order = by_work(parts, self.found)
+        order = [number for number in by_work(parts, self.found) if not known[number]]
         queue, workers = [parts[number] for number in order], self.settings.processes
         jobs = run_jobs(measurer, queue, workers, start_method(), slow=_SECONDS_BETWEEN_SIGNS)
         try:
-            with self.progress.of(len(parts)):
+            with self.progress.of(len(queue)):
                 for event in jobs:
                     part = queue[event.job]
                     if event.kind == "note":

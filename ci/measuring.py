@@ -62,20 +62,27 @@ class Part:
 
 @dataclass
 class Measurer:
-    """Measures parts in a worker; a spawned worker collects the contracts again."""
+    """Measures parts in a worker; a spawned worker collects the contracts again.
+
+    ``keep`` is told what was measured.
+    """
 
     found: "Sequence[Found]"
     collect: "Callable[[], Sequence[Found]]"
+    keep: "Callable[[Part, Sequence[Row]], None] | None" = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"found": (), "collect": self.collect}
+        return {"found": (), "collect": self.collect, "keep": self.keep}
 
     def __call__(self, part: Part, note: Note) -> list[Row]:
         """Return the rows of one contract at one dtype."""
         if not self.found:
             self.found = self.collect()
         note("measuring")
-        return measure_contract(self.found[part.contract], part.dtype)
+        rows = measure_contract(self.found[part.contract], part.dtype)
+        if self.keep is not None:
+            self.keep(part, rows)
+        return rows
 
 
 def parts_of(found: "Sequence[Found]") -> list[Part]:
