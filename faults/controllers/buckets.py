@@ -92,7 +92,7 @@ def levels_never_fall(edit: Edit) -> Any:
     return edit(old, "", module=BUCKETS)
 
 
-@controllers_dead_buckets.fault(expects=("an_empty_bucket_is_never_dead", "matches_oracle"))
+@controllers_dead_buckets.fault(expects=("an_empty_bucket_is_never_dead",))
 def at_the_floor_is_dead(edit: Edit) -> Any:
     """0 <= 0: an empty bucket was recovered every fifty steps."""
     old = "dead = state.mean < tl.div_rn(least, E)"

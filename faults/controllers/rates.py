@@ -74,7 +74,7 @@ def floor_forgotten(edit: Edit) -> Any:
     return edit("tl.maximum(floor, gain) * off", "gain * off", module=SHARED)
 
 
-@controllers_tau_change.fault(expects=("small_changes_keep_their_digits", "matches_oracle"))
+@controllers_tau_change.fault(expects=("small_changes_keep_their_digits",))
 def difference_of_logarithms(edit: Edit) -> Any:
     """log tau - log previous cancels: settled time constants looked like rounding noise."""
     old = "tl.where(growth < HUGE, near, tl.log(large) - tl.log(small))"

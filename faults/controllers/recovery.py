@@ -105,7 +105,7 @@ def quantiles_of_n_in_place_of_n_less_one(edit: Edit) -> Any:
     return edit(old, "parts = tl.where(single, 2, tl.maximum(heirs, 1))", module=INHERITANCE)
 
 
-@controllers_inherit_tau.fault(expects=("matches_oracle",))
+@controllers_inherit_tau.fault(expects=("a_single_heir_takes_the_middle",))
 def a_single_heir_takes_the_least(edit: Edit) -> Any:
     """0 / 0 was read as 0: a bucket of one channel took the shortest in place of the middle."""
     old = "scaled = tl.where(single, 1, tl.load(rank"

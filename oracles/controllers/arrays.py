@@ -49,7 +49,9 @@ def label_deviation(m: Any, labels: Any) -> Any:
     known = m.where(present, labels, 0.0)
     mean = m.sum(known, axis=(0, 1)) / number
     off = m.where(present, labels - mean, 0.0)
-    return m.where(count > 0, m.sqrt(m.sum(m.square(off), axis=(0, 1)) / number), np.nan)
+    spread = m.sqrt(m.sum(m.square(off), axis=(0, 1)) / number)
+    # A single label is its own mean.
+    return m.where(count > 0, m.where(count > 1, spread, 0.0), np.nan)
 
 
 def rate_scale(

@@ -94,7 +94,7 @@ def gain_lies_between_floor_and_one(
     """The mean moves at least by floor times x - mean, and at most by all of it."""
     moves = counted(x) & (average[4] != 0)
     off = np.where(moves, x - average[0], 0.0)
-    moved = np.where(moves, (out.average[0] - average[0]) * np.sign(off), 0.0)
+    moved = np.where(off == 0, 0.0, out.average[0] - average[0]) * np.sign(off)
     slack = bound.average[0] + np.spacing(np.abs(off).astype(np.float32))
     at_most(floor * np.abs(off), moved + slack, "floor times x - mean")
     at_most(moved, np.abs(off) + slack, "movement of the mean")

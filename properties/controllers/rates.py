@@ -106,6 +106,8 @@ def unobserved_windows_update_nothing(
     same_values(again.rejected, rejected, "rejected without a step")
     never = rerun(mean_square=None, jitter=0 * jitter)
     same_bits(never.rate, np.ones_like(out.rate), "rate before the first jitter")
+    blind = rerun(deviation=np.full_like(deviation, np.nan), target=0 * target)
+    same_bits(blind.rate, np.ones_like(out.rate), "rate before the first label")
 
 
 @controllers_rate_scale.law

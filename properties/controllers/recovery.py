@@ -244,11 +244,13 @@ def others_keep_their_bits(
 
 
 @controllers_inherit_tau.law
-def inheritance_survives_the_next_clamp(tau: Array, bucket_of: Array, rerun: Rerun) -> None:
-    """From channels within their ranges: what is inherited, and the others, the clamp leaves."""
-    within = np.clip(tau, 1.0, 4.0)
-    ends = {name: np.full(int(rerun().new_lo.size), at) for name, at in (("lo", 1), ("hi", 4))}
-    again = rerun(tau=within, **ends)
+def inheritance_survives_the_next_clamp(
+    tau: Array, bucket_of: Array, lo: Array, rerun: Rerun
+) -> None:
+    """From channels within ranges that do not overlap: the clamp leaves what is inherited."""
+    base = 4.0 ** np.arange(len(lo))
+    within = np.frexp(tau)[0] * 2 * base[np.maximum(bucket_of, 0)]
+    again = rerun(tau=within, lo=base, hi=2 * base)
     clamped = rerun.other(
         routing.tau_clamp,
         tau=again.new_tau,
@@ -271,6 +273,17 @@ def heirs_lie_among_the_neighbours(out: Any, tau: Array, bucket_of: Array, k: in
     if heirs.size > 1:
         ends = np.array([heirs.min(), heirs.max()])
         same_bits(ends, np.array([theirs.min(), theirs.max()]), "first and last heir")
+
+
+@controllers_inherit_tau.law
+def a_single_heir_takes_the_middle(tau: Array, mean: Array, rerun: Rerun) -> None:
+    """The one channel of bucket 0 takes the median of all others, bitwise on whole numbers."""
+    if len(mean) < 2 or len(tau) < 2:
+        return
+    owners = np.where(np.arange(len(tau)) == 0, 0, 1)
+    again = rerun(tau=np.arange(1.0, len(tau) + 1), bucket_of=owners, k=0)
+    median = np.array(np.median(np.arange(2.0, len(tau) + 1)))
+    same_bits(again.new_tau[0], median, "tau of a single heir")
 
 
 @controllers_inherit_tau.law
