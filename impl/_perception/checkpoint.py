@@ -22,6 +22,7 @@ FORMAT = "trivet.perception.1"
 MOMENTS = ("exp_avg", "exp_avg_sq")
 TAU, SKIP = "tau", "w_skip"
 _RECORD, _CONTROLLER = "record.", "controller."
+_METADATA = "trivet"
 _ENTRIES = ("bucket_of", "size", "offset", "table", "lo", "hi")
 Tensors = Mapping[str, torch.Tensor]
 Counter = int | float | str | bool
@@ -59,7 +60,9 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
         "counters": json.dumps(dict(checkpoint.counters)),
     }
     metadata["digest"] = _digest(held, metadata)
-    written(path, lambda file: file.write(to_bytes(held, metadata)))
+    # One entry: several come out in an order of the moment, and equal runs in other bytes.
+    entry = {_METADATA: json.dumps(metadata, sort_keys=True)}
+    written(path, lambda file: file.write(to_bytes(held, entry)))
 
 
 def _flat(checkpoint: Checkpoint) -> Iterator[tuple[str, torch.Tensor]]:
@@ -118,7 +121,7 @@ def read(path: Path) -> tuple[Checkpoint, bool]:
     """
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = dict(file.metadata() or {})
+            entry = (file.metadata() or {}).get(_METADATA, "{}")
             names = list(file.keys())
             held = {name: file.get_tensor(name) for name in names}
     except FileNotFoundError:
@@ -126,6 +129,7 @@ def read(path: Path) -> tuple[Checkpoint, bool]:
     except (OSError, SafetensorError) as error:
         reason = str(error).splitlines()[0]
         raise CheckpointError(f"{path}: cannot be read, is it whole? {reason}") from None
+    metadata = _entries(entry)
     if metadata.get("format") != FORMAT:
         found = metadata.get("format", "none")
         raise CheckpointError(f"{path}: must be a checkpoint of format {FORMAT}, got {found}")
@@ -134,6 +138,15 @@ def read(path: Path) -> tuple[Checkpoint, bool]:
         return _parsed(held, metadata), digest == _digest(held, metadata)
     except (KeyError, ValueError) as error:
         raise CheckpointError(f"{path}: has metadata that cannot be read: {error}") from None
+
+
+def _entries(text: str) -> dict[str, str]:
+    """The metadata of a checkpoint; empty where they are no such thing."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _parsed(held: dict[str, torch.Tensor], metadata: Mapping[str, str]) -> Checkpoint:

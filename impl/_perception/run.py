@@ -71,13 +71,13 @@ class Run:
             raise CheckpointError(f"{path}: {error}") from None
         horizons = self.settings.horizons
         self.best = [float(kept.counters[f"best_auc_h{each}"]) for each in horizons]
-        self._forget_reports()
 
     def perform(
         self, stepped: Callable[[Step], None], told: Callable[[report.Report], None]
     ) -> Scores:
         """Train to the last step, an epoch at a time; returns the scores on the test events."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._forget_reports()
         while self.trainer.done < self.settings.steps:
             place = 0 if self.settings.overfit else self.trainer.done
             stepped(self.trainer.step(self._moved(self.training.batch(place))))
@@ -151,8 +151,10 @@ class Run:
 
     def _forget_reports(self) -> None:
         """Leave only the epochs up to the checkpoint: later ones come again."""
-        kept = [line for line in self._reports() if json.loads(line)["step"] <= self.trainer.done]
-        self._write_reports(kept)
+        held = self._reports()
+        kept = [line for line in held if json.loads(line)["step"] <= self.trainer.done]
+        if kept != held:
+            self._write_reports(kept)
 
     def _write_reports(self, lines: list[str]) -> None:
         written(self.folder / REPORTS, lambda file: file.write("".join(lines).encode()))
