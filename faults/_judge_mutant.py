@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from trivet.faults._artifact import SAME_PTX, same_artifact
 from trivet.faults._equivalence import SAME_WORK, code_launched, read_code, unseen
 from trivet.faults._judge import seen_by_convention
 from trivet.faults._load import FaultError
@@ -188,7 +189,16 @@ class Trial:
             return MutantVerdict("not_judged", detail=detail, needs_device=True)
         if self.unclear is not None:
             return MutantVerdict("not_judged", detail=self.unclear.witness)
-        return MutantVerdict("survived", alike=not self.changed)
+        return self._compiled() or MutantVerdict("survived", alike=not self.changed)
+
+    def _compiled(self) -> MutantVerdict | None:
+        """Return that a survivor is the original's very kernel once it is compiled."""
+        assert self.kernel is not None
+        if self.mutant.kind != "kernel" or self.changed:
+            return None
+        with self._timed("artifact"):
+            same = same_artifact(self.subject.warm, self.kernel)
+        return MutantVerdict("equivalent", detail=SAME_PTX) if same else None
 
     def _phases(self, phases: Sequence[Phase]) -> MutantVerdict | None:
         """Return the verdict of the first phase that has one."""

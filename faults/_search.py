@@ -71,7 +71,8 @@ class Search(Session):
 
     An exception of the kernel does not end the search: a law may still tell more. ``changed`` is
     true once the kernel returned anything else than the original on any case, ``unlike`` once its
-    host function launched anything else.
+    host function launched anything else. ``raised`` is what the kernel first raised where the
+    original did not: a law may allow a refusal that is none of the original's.
     """
 
     warm: Warm | None = None
@@ -79,6 +80,7 @@ class Search(Session):
     refused: str = ""
     spent: str = ""
     unsupported: str = ""
+    raised: str = ""
     changed: bool = False
     unlike: bool = False
 
@@ -145,6 +147,8 @@ class Search(Session):
         if kept.reference is None:
             self.judges.read_reference(observation)
         self._note(observation)
+        if observation.run.error is not None and kept.error is None and not kept.failed:
+            self.raised = self.raised or self._refusal(case, observation.run.error)
         self.changed = self.changed or not same_results(kept, observation)
         self.unlike = self.unlike or trace(observation.run.launches) != trace(kept.launches)
         return observation
@@ -159,6 +163,11 @@ class Search(Session):
             self.spent = run.failed.text
         elif run.failed is not None and run.failed.kind == "unsupported":
             self.unsupported = run.failed.text
+
+    def _refusal(self, case: Case, error: BaseException) -> str:
+        sizes = ", ".join(f"{name} = {size}" for name, size in case.dims.items())
+        told = f"{self.dtype}, {sizes}: {type(error).__name__}: {first_line(error)}"
+        return told[:_LONGEST]
 
     def finding(self) -> Finding:
         """Return what the gates add up to."""
@@ -185,6 +194,8 @@ class Search(Session):
         for name, (state, reason) in states.items():
             if state == "not_judged":
                 return Finding("not_judged", None, f"{name}[{self.dtype}]: {reason}")
+        if self.raised:
+            return Finding("crash", None, self.raised)
         return Finding("green")
 
     @staticmethod
@@ -262,6 +273,6 @@ def same_bits(kept: Kept, observation: Observation) -> bool:
     )
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Return what an error says, in one line."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

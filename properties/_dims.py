@@ -341,21 +341,21 @@ def _ends(contract: "Contract", name: str, values: Mapping[str, int]) -> tuple[i
     return (max(0, options[0]), max(0, options[-1])) if options else ()
 
 
-def production_dims(contract: "Contract") -> dict[str, int] | None:
+def production_dims(contract: "Contract", number: int = 0) -> dict[str, int] | None:
     """The sizes at which offsets must still fit: ``production`` where given, else the largest.
 
-    None where no dim states a production size.
+    Of several, those of the case ``number``. None where no dim states a production size.
     """
-    stated = stated_dims(contract)
+    stated = stated_dims(contract, number)
     return filled_dims(contract, stated) if stated else None
 
 
-def stated_dims(contract: "Contract") -> dict[str, int]:
-    """The production sizes of the dims that state one."""
+def stated_dims(contract: "Contract", number: int = 0) -> dict[str, int]:
+    """The production sizes, in the case ``number``, of the dims that state any."""
     return {
-        name: form.production
+        name: form.production[number % len(form.production)]
         for name, form in contract.forms.items()
-        if isinstance(form, Sizes) and form.production is not None
+        if isinstance(form, Sizes) and form.production
     }
 
 

@@ -37,7 +37,7 @@ from trivet.properties._domain import Mapped
 from trivet.properties._dtypes import Dtype
 from trivet.properties._layouts import Geometry, geometry
 from trivet.properties._observe import Observation
-from trivet.properties._sizes import Choice, Number
+from trivet.properties._sizes import Choice, Number, Sizes
 from trivet.properties._stream import Shape
 from trivet.properties._tensors import as_torch, empty_storage, torch_view, write
 from trivet.properties._validation import takes
@@ -60,13 +60,14 @@ _FUEL = 500_000
 def production_cases(contract: Contract, *, dtype: str, seed: int, count: int) -> Iterator[Case]:
     """Yield up to ``count`` cases at production sizes, none where no dim states one.
 
-    Every value of a Choice, legal shape, layout and kind of values comes up in turn; fewer cases
-    where all of them have. Raises NotJudgedError where the sizes are no legal ones.
+    Every production size, value of a Choice, legal shape, layout and kind of values comes up in
+    turn; fewer cases where all of them have. Raises NotJudgedError where the sizes are no legal
+    ones.
     """
-    dims = production_dims(contract)
-    if dims is None:
-        return
     for number in range(min(count, max(_FEWEST_CASES, _most_options(contract)))):
+        dims = production_dims(contract, number)
+        if dims is None:
+            return
         scalars = settle_scalars(contract, dims, _wishes(contract, number))
         found = obstacles(contract, dims, scalars)
         if found:
@@ -141,6 +142,7 @@ def drawn_inputs(contract: Contract, case: Case, dtype: str, *, seed: int) -> di
 def _most_options(contract: Contract) -> int:
     counts = [len(arg.values) for arg in contract.args.values() if isinstance(arg, Choice)]
     counts += [len(tensor.shapes) for tensor in contract.tensors().values()]
+    counts += [len(form.production) for form in contract.forms.values() if isinstance(form, Sizes)]
     return max(counts, default=1)
 
 

@@ -121,11 +121,11 @@ def formula(value: object, *, fractions: bool = False) -> Formula:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Every size from lo to hi; ``production`` is the size at which offsets must still fit."""
+    """Every size from lo to hi; at each of ``production`` by turns offsets must still fit."""
 
     lo: Formula
     hi: Formula
-    production: int | None = None
+    production: tuple[int, ...] = ()
 
     @property
     def names(self) -> frozenset[str]:
@@ -216,8 +216,11 @@ class Choice:
 Dim = Sizes | Divisors | Choice | Derived
 
 
-def sizes(lo: int | str, hi: int | str, production: int | None = None) -> Sizes:
+def sizes(lo: int | str, hi: int | str, production: int | tuple[int, ...] | None = None) -> Sizes:
     """Every size from ``lo`` to ``hi``; the ends may be arithmetic over earlier dims.
+
+    ``production`` is the size at which offsets must still fit; of several, a first case takes the
+    first of every dim, a second one the second, and so on.
 
     A ValueError where an end is no arithmetic, negative, or lo is above hi.
 
@@ -229,9 +232,11 @@ def sizes(lo: int | str, hi: int | str, production: int | None = None) -> Sizes:
         raise ValueError(f"sizes({lo}, {hi}) starts below 0: no dim has a negative size")
     if low.constant is not None and high.constant is not None and low.constant > high.constant:
         raise ValueError(f"sizes({lo}, {hi}) holds no size: the first end is above the second")
-    if production is not None and (not isinstance(production, int) or production < 1):
+    stated = () if production is None else production
+    stated = stated if isinstance(stated, tuple) else (stated,)
+    if not all(isinstance(each, int) and each >= 1 for each in stated):
         raise ValueError(f"sizes(production={production!r}): expected a whole number from 1 up")
-    return Sizes(low, high, production)
+    return Sizes(low, high, stated)
 
 
 def divisors(of: int | str) -> Divisors:

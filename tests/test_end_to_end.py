@@ -73,7 +73,7 @@ def test_the_page_of_an_example(case: Path) -> None:
     page = trivet("show", "case.py", cwd=case.parent).stdout
 
     assert page.startswith("softmax   case.py:softmax\n\nkernel    fused_softmax  case.py:")
-    assert "  M  Sizes(lo=0, hi=40, production=1048576)\n" in page
+    assert "  M  Sizes(lo=0, hi=40, production=(1048576))\n" in page
     assert "  stays_in_bounds\n    No program loads or stores outside the view" in page
     assert "  mask_off_by_one, red at stays_in_bounds\n    The mask lets one column" in page
 

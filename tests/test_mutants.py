@@ -199,6 +199,22 @@ def test_a_refusal_of_legal_input_is_a_crash(verdict_on: Judge) -> None:
     assert "ValueError" in verdict.detail
 
 
+def test_a_refusal_of_empty_sizes_that_the_original_takes_is_a_crash(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "emptied.py"
+    path.write_text(KERNEL.replace("sizes(1, 5)", "sizes(0, 5)").replace("N > 20 * 50", "M < 0"))
+    case = find([str(path)])[0]
+    laws, broken = green_laws(case)
+    [mutant] = [m for m in mutants_of(case.contract) if m.replacement == "M <= 0"]
+    verdict = judge_mutant(case, mutant, laws)
+
+    assert not broken
+    assert verdict.verdict == "crash"
+    assert "M = 0" in verdict.detail
+    assert "ValueError: too wide" in verdict.detail
+
+
 def test_what_does_not_compile_is_invalid(verdict_on: Judge) -> None:
     verdict = verdict_on("addend_dropped", "(cols * y_step)")
 

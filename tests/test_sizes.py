@@ -159,6 +159,12 @@ def test_production_sizes_default_to_the_largest():
     assert production_dims(contract({"N": sizes(1, 3)})) is None
 
 
+def test_several_production_sizes_take_turns():
+    dims = {"M": sizes(0, 9, production=(2**17, 3)), "N": sizes(1, 9, production=64)}
+    both = [production_dims(contract(dims), number) for number in range(3)]
+    assert both == [{"M": 2**17, "N": 64}, {"M": 3, "N": 64}, {"M": 2**17, "N": 64}]
+
+
 def test_edges_are_ends_block_edges_and_several_chunks():
     edges = edge_sizes(range(0, 301), (64,))
     assert {1, 2, 63, 64, 65, 131, 191, 300} <= set(edges)

@@ -4,6 +4,7 @@ import numpy as np
 
 from trivet.oracles._accept import accept
 from trivet.properties._laws import Tally, standard
+from trivet.properties._laws._reruns import call_twice
 from trivet.properties._laws._values import outside, pairs
 from trivet.properties._observe import Observation, Output
 from trivet.properties._verdict import InapplicableError, Violation
@@ -28,13 +29,17 @@ def exact_on_integers(observation: Observation, dtype: str) -> Tally:
 
 @standard("observes_cases")
 def handles_empty(observation: Observation, dtype: str) -> Tally:
-    """A size of 0 in any dim that admits it gives the oracle's empty or neutral result."""
+    """A size of 0 in any dim that admits it gives the oracle's empty or neutral result, each time.
+
+    A second call must give the same and leave the first's results, as `repeats` has it.
+    """
     elements = 0
     for output, value in pairs(observation, dtype):
         judged = accept(output.actual, value)
         if not (judged.ok | judged.undecided).all():
             raise outside(output, value, judged, what="oracle")
         elements += output.actual.size
+    call_twice(observation)
     return Tally(elements)
 
 

@@ -8,7 +8,7 @@ import torch
 from trivet import Choice, Contract, Tensor, sizes
 from trivet.impl import cfc as kernels
 from trivet.oracles import cfc as oracles
-from trivet.properties._expect import near, same_bits
+from trivet.properties._expect import near, same_bits, same_values
 from trivet.properties.cfc.inputs import (
     ARGS,
     BAD_CELL,
@@ -27,7 +27,11 @@ from trivet.properties.cfc.inputs import (
 )
 
 # Up to 13 rows are four parts of the batch, or 13, so that the second stage has an order.
-SUMMED = CELL | {"B": sizes(0, 13, production=BATCH)}
+# Partial sums (parts, H (D + H + 2)) are counted in 31 bits, so channels stay few.
+SUMMED = CELL | {
+    "B": sizes(0, 13, production=BATCH[0]),
+    "H": sizes(1, 300, production=128),
+}
 PARTS = Choice(16, 3, 1)
 GRADIENTS = {
     "dx": Tensor("B D"),
@@ -63,11 +67,20 @@ cfc_step_backward = Contract(
 cfc_step_per_branch_backward = Contract(
     kernel=kernels.step_per_branch_backward,
     oracles=[oracles.step_per_branch_backward, oracles.step_per_branch_backward_scalar],
-    dims=SUMMED | TABLE,
+    dims=SUMMED | TABLE | {"M": sizes(1, "H+3", production=28)},
     args={"g": STATE, **ARGS, "table": SLOTS, **BLOCKS, "parts": PARTS},
     outputs=GRADIENTS,
     raises=BAD_GRADIENT + BAD_CELL + BAD_TABLE,
 )
+
+
+@cfc_step_backward.law
+@cfc_step_per_branch_backward.law
+def time_constants_have_no_slope_once_all_is_forgotten(dt: Array, tau: Array, rerun: Rerun) -> None:
+    """Where even dt/tau overflows, decay * dt/tau is 0 and no NaN: so are the gradients of tau."""
+    forever = np.full_like(dt, np.finfo(np.float32).max)
+    dtau = rerun(dt=forever, tau=np.minimum(tau, np.float32(0.5)))[-1]
+    same_values(dtau, np.zeros_like(dtau), "dtau")
 
 
 @cfc_step_backward.law

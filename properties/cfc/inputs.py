@@ -13,14 +13,15 @@ from trivet.properties.routing.inputs import BadCase, bad_tau, with_odd_rows_rev
 Array = NDArray[Any]
 Rerun = Any
 
-# At production a batch at which neither (B, D) nor (B, H) can be counted in 31 bits.
-BATCH = 2**24 + 3
+# At production a batch at which neither (B, D) nor (B, H) can be counted in 31 bits, and then
+# channels whose weights (H, H) cannot.
+BATCH = (2**24 + 3, 3)
 CELL = {
     "B": sizes(0, 6, production=BATCH),
     "D": sizes(0, 300),
-    "H": sizes(1, 300, production=128),
+    "H": sizes(1, 300, production=(128, 46_400)),
 }
-TABLE = {"N": sizes(1, 9, production=5), "M": sizes(1, "H+3", production=28)}
+TABLE = {"N": sizes(1, 9, production=5), "M": sizes(1, "H+3", production=(28, 9_600))}
 STATE = Tensor("B H", domain=reals(-4, 4))
 # Weights whose sums of 600 terms seldom saturate tanh: a saturated one hides what is lost.
 WEIGHTS = reals(-0.125, 0.125)
