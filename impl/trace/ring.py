@@ -157,15 +157,14 @@ def write(
     """Write the rows of payload (R, 13) float32 as one record each, in order, in place.
 
     slots (C, 16) int32, head and step (1,) int64: record number n, from 0, goes to slot n mod C
-    with the low 32 bits of step. One launch of one program, or none. Raises TypeError or
+    with the low 32 bits of step. One launch of one program. Raises TypeError or
     ValueError naming the argument.
     """
     arguments = _check(slots, head, step, kernel_id, record_type)
     arguments.sizes["values"] = VALUES
     arguments.tensor("payload", payload, "R values", torch.float32)
-    if payload.shape[0]:
-        given = (slots, head, step, payload, payload.shape[0], slots.shape[0])
-        _write_kernel[(1,)](*given, kernel_id, record_type, num_warps=1)
+    given = (slots, head, step, payload, payload.shape[0], slots.shape[0])
+    _write_kernel[(1,)](*given, kernel_id, record_type, num_warps=1)
 
 
 def write_per_horizon(
