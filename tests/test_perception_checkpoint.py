@@ -110,6 +110,14 @@ def test_everything_comes_back_to_the_bit(path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
+def test_equal_checkpoints_are_equal_files(path: Path) -> None:
+    save(path, checkpoint_of())
+    first = path.read_bytes()
+    for _ in range(5):
+        save(path, load(path))
+        assert path.read_bytes() == first
+
+
 def test_the_record_keeps_its_version(path: Path) -> None:
     record = record_of().replace(lo=torch.tensor([0.25, 5.0]))
     save(path, dataclasses.replace(checkpoint_of(), record=record))
