@@ -135,7 +135,10 @@ class Judge:
 
 @contextmanager
 def swapped(planted: Planted) -> Iterator[None]:
-    """Let a module have the functions of its edited text; classes and values stay."""
+    """Let a module have the functions of its edited text, and all who imported them by their names.
+
+    Classes and values stay.
+    """
     module = importlib.import_module(planted.module)
     text = Path(str(module.__file__)).read_text()
     text = text[: planted.edit.start] + planted.edit.text + text[planted.edit.end :]
@@ -150,11 +153,19 @@ def swapped(planted: Planted) -> Iterator[None]:
         for name, value in fresh.items()
         if name in before and (isinstance(value, FunctionType) or hasattr(value, "fn"))
     }
-    vars(module).update(functions)
+    places = [
+        (vars(other), name)
+        for other in list(sys.modules.values())
+        for name in functions
+        if vars(other).get(name) is before[name]
+    ]
+    for names, name in places:
+        names[name] = functions[name]
     try:
         yield
     finally:
-        vars(module).update({name: before[name] for name in functions})
+        for names, name in places:
+            names[name] = before[name]
 
 
 def _current(kernel: Kernel) -> Kernel:

@@ -35,7 +35,7 @@ SANITIZERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("race_write_write", "race_read_write", "same_value_write"),
     ),
     "masked lanes": (("load_other_dropped", *_BOUNDS), ("masked_lanes",)),
-    "read-only": (("copy_dropped",), ("read_only",)),
+    "read-only": (("copy_dropped", "arguments_swapped"), ("read_only",)),
 }
 """For each sanitizer the mutators that plant its faults, and the kinds it reports."""
 
@@ -58,21 +58,28 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="trivet.ci.recall", description=__doc__)
     parser.add_argument("projects", nargs="*", default=["liger", "fla", "shipped"])
     parser.add_argument("--most", type=int, default=8, help="mutants of one mutator and operator")
+    parser.add_argument("--sanitizer", choices=[*SANITIZERS], help="plant the faults of this only")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     options = parser.parse_args(arguments)
-    result = measure(options.projects, options.most, options.workers)
+    result = measure(options.projects, options.most, options.workers, options.sanitizer)
     print(json.dumps(result, indent=2) if options.json else "\n".join(table(result)))
     return int(bool(result["suspected"] or any(row["unseen"] for row in result["rows"].values())))
 
 
-def measure(projects: Sequence[str], most: int, workers: int) -> dict[str, Any]:
-    """Judge every planted edit of every operator, one operator a job."""
+def measure(
+    projects: Sequence[str], most: int, workers: int, only: str | None = None
+) -> dict[str, Any]:
+    """Judge every planted edit of every operator, one operator a job.
+
+    ``only`` names a sanitizer: the others' mutators are left out.
+    """
     jobs = [(project, number) for project in projects for number in range(runs.count(project))]
-    rows = {name: Row() for name in SANITIZERS}
+    chosen = {name: each for name, each in SANITIZERS.items() if only in (None, name)}
+    rows = {name: Row() for name in chosen}
     suspected: list[str] = []
     skipped: list[str] = []
-    mutators = tuple({name for names, _ in SANITIZERS.values() for name in names})
+    mutators = tuple({name for names, _ in chosen.values() for name in names})
     work = runs.Judge(mutators, most)
     for event in run_jobs(work, jobs, workers, "fork", quiet=SECONDS):
         if event.kind == "note":
@@ -96,14 +103,16 @@ def _outcomes(
 
 def _count(outcome: runs.Outcome, rows: dict[str, Row], suspected: list[str]) -> None:
     if not outcome.mutator:
-        for name, (_, kinds) in SANITIZERS.items():
+        for name in rows:
+            kinds = SANITIZERS[name][1]
             found = [kind for kind in kinds if kind in outcome.kinds]
             suspected += [f"{outcome.label}: {k}" for k in found if name not in outcome.truths]
         return
-    for name, (mutators, kinds) in SANITIZERS.items():
+    for name, row in rows.items():
+        mutators, kinds = SANITIZERS[name]
         if outcome.mutator not in mutators:
             continue
-        row, seen = rows[name], bool(set(kinds) & set(outcome.kinds))
+        seen = bool(set(kinds) & set(outcome.kinds))
         is_fault = name in outcome.truths
         row.planted += 1
         row.faults += is_fault

@@ -1,9 +1,15 @@
 """Planted edits are told from the original, by the sanitizers and without them."""
 
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
 import pytest
 
 from trivet.ci import _recall_runs, recall
 from trivet.ci._recall_runs import Judge, Outcome
+from trivet.faults._mutators._source import Edit
 
 
 def outcomes(name, mutators, most=1):
@@ -57,3 +63,32 @@ def test_the_command_fails_where_a_fault_went_unseen(monkeypatch, capsys, unseen
     monkeypatch.setattr(recall, "measure", lambda *given: result)
     assert recall.main(["shipped"]) == status
     assert "| races | 4 | 2 | 2 | 100% | 1 |" in capsys.readouterr().out
+
+
+def test_one_sanitizer_alone_plants_its_own_faults(monkeypatch):
+    planted = []
+
+    def run_jobs(work, jobs, *given, **options):
+        planted.append(work.mutators)
+        return []
+
+    monkeypatch.setattr(recall, "run_jobs", run_jobs)
+    result = recall.measure(["shipped"], 1, 1, "read-only")
+    assert [*result["rows"]] == ["read-only"]
+    assert [sorted(each) for each in planted] == [["arguments_swapped", "copy_dropped"]]
+
+
+def test_an_edit_reaches_who_imported_the_function(monkeypatch):
+    module = importlib.import_module("trivet.impl.routing.ranges")
+    text = Path(module.__file__).read_text()
+    start = text.index("def tau_clamp(")
+    start = text.index("-> torch.Tensor:\n", start) + len("-> torch.Tensor:\n")
+    name = "tau_clamp"
+    elsewhere = ModuleType("elsewhere")
+    elsewhere.tau_clamp = original = getattr(module, name)
+    monkeypatch.setitem(sys.modules, "elsewhere", elsewhere)
+    edit = Edit(start, start, "    return None\n")
+    planted = _recall_runs.Planted("by hand", module.__name__, name, 1, edit)
+    with _recall_runs.swapped(planted):
+        assert elsewhere.tau_clamp is module.tau_clamp is not original
+    assert elsewhere.tau_clamp is module.tau_clamp is original
