@@ -71,12 +71,7 @@ LABELS = Tensor("K B N", domain=reals(-0.5, 1).map(with_labels_missing))
 controllers_label_deviation = Contract(
     kernel=kernels.label_deviation,
     oracles=[oracles.label_deviation, oracles.label_deviation_scalar],
-    dims=SERIES
-    | {
-        "K": sizes(0, 24, production=2**23 + 9),
-        "B": sizes(0, 5, production=64),
-        "N": sizes(1, 5, production=5),
-    },
+    dims=SERIES,
     args={"labels": LABELS, **STAGES},
     outputs={"deviation": PER_HORIZON},
     raises=(
