@@ -16,10 +16,10 @@ import triton
 from fla.modules.l2norm import l2norm as fla_l2norm
 from fla.ops.attn import parallel_attn
 from fla.ops.delta_rule import fused_recurrent_delta_rule
-from fla.ops.gla import fused_recurrent_gla
+from fla.ops.gla import chunk_gla, fused_recurrent_gla
 from fla.ops.hgrn import chunk_hgrn, fused_recurrent_hgrn
 from fla.ops.linear_attn import chunk_linear_attn, fused_recurrent_linear_attn
-from fla.ops.retention import fused_recurrent_retention
+from fla.ops.retention import chunk_retention, fused_recurrent_retention
 from fla.ops.rwkv6 import fused_recurrent_rwkv6
 from fla.ops.simple_gla import chunk_simple_gla, fused_recurrent_simple_gla
 
@@ -99,6 +99,11 @@ def _weighed(m: Any, weights: Any, v: Any) -> Any:
 def _by_head_in_octaves(m: Any, q: Any, k: Any, v: Any, g: Any) -> Any:
     scores = m.einsum("bthk,bshk->btsh", _scale(q) * q, k)
     return _weighed(m, scores * _in_octaves(m, g), v)
+
+
+def _by_key_in_octaves(m: Any, q: Any, k: Any, v: Any, g: Any) -> Any:
+    pairs = (_scale(q) * q)[:, :, None] * k[:, None]
+    return _weighed(m, m.sum(pairs * _in_octaves(m, g), axis=-1), v)
 
 
 def _retention(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -207,6 +212,8 @@ simple_gla_recurrent = _contract(
     _gated(fused_recurrent_simple_gla), _by_head_defined, _BY_HEAD, _ANY_ORDER
 )
 gla_recurrent = _contract(_gated(fused_recurrent_gla), _by_key_defined, _BY_KEY, _ANY_ORDER)
+retention_chunk = _contract(_retention(chunk_retention), _retention_defined, _ATTENTION, _ANY_ORDER)
+gla_chunk = _contract(_gated(chunk_gla), _by_key_in_octaves, _BY_KEY, _ANY_ORDER)
 retention_recurrent = _contract(
     _retention(fused_recurrent_retention), _retention_defined, _ATTENTION, _ANY_ORDER
 )

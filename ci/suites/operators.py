@@ -20,6 +20,8 @@ _FLA_MODULES = {
     "simple_gla_chunk": "fla.ops.common.chunk_o",
     "simple_gla_recurrent": "fla.ops.common.fused_recurrent",
     "gla_recurrent": "fla.ops.common.fused_recurrent",
+    "retention_chunk": "fla.ops.simple_gla.chunk",
+    "gla_chunk": "fla.ops.gla.chunk",
     "retention_recurrent": "fla.ops.common.fused_recurrent",
     "hgrn_chunk": "fla.ops.hgrn.chunk",
     "hgrn_recurrent": "fla.ops.hgrn.fused_recurrent",
