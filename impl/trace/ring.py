@@ -89,7 +89,7 @@ def write_horizons(
     for first in range(0, N, HORIZON_LANES):
         present = lane % HORIZON_LANES < N - first
         both = _lanes_of(values, column, first, 0) + _lanes_of(more, column, first, HORIZON_LANES)
-        payload = tl.where(present & (lane < 2 * HORIZON_LANES), both, 0.0)
+        payload = tl.where(present, both, 0.0)
         payload = tl.where(lane == 2 * HORIZON_LANES, tl.cast(first, tl.float32), payload)
         pen = write_record(pen, kernel_id, record_type, payload)
     return pen
