@@ -211,7 +211,7 @@ def scan_chunked_backward(
     x_0: torch.Tensor,
     reset: torch.Tensor | None = None,
     *,
-    chunk: int = 16,
+    chunk: int = 8,
     block_channels: int = 16,
     parts: int = 256,
 ) -> dict[str, torch.Tensor]:
@@ -263,7 +263,7 @@ def _gradients(
     d_shares = D.new_empty((parts, H))
     _scan_backward_kernel[(parts, blocks)](
         g_y, g_x_T, a, step, B, C, D, u, reset, starts, da, dstep, du, dx_0,
-        b_shares, c_shares, d_shares, rows, T, H, S, rows_per_part, *tile, num_warps=4,
+        b_shares, c_shares, d_shares, rows, T, H, S, rows_per_part, *tile, num_warps=2,
     )  # fmt: skip
     dB, dC = (sum_parts(shares.flatten(1)).view(B.shape) for shares in (b_shares, c_shares))
     found = (da, dstep, dB, dC, sum_parts(d_shares), du, dx_0)

@@ -34,7 +34,7 @@ class ScanGates(torch.autograd.Function):
 class ScanChunked(torch.autograd.Function):
     """`ScanChunked.apply(a, step, B, C, D, u, x_0, reset, chunk)` is `scan_chunked`.
 
-    Differentiable once; reset is a tensor or None, chunk an int that may be left out.
+    Differentiable once; reset is a tensor or None, chunk, of the forward alone, may be left out.
     """
 
     @staticmethod
@@ -52,7 +52,6 @@ class ScanChunked(torch.autograd.Function):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Run `scan_chunked` and keep its arguments, from which the backward starts anew."""
         ctx.save_for_backward(a, step, B, C, D, u, x_0, reset)
-        ctx.chunk = chunk
         return scan_chunked(a, step, B, C, D, u, x_0, reset, chunk=chunk)
 
     @staticmethod
@@ -61,7 +60,5 @@ class ScanChunked(torch.autograd.Function):
         ctx: Any, g_y: torch.Tensor, g_x_T: torch.Tensor
     ) -> tuple[torch.Tensor | None, ...]:
         """Return the gradients in the order of the arguments; reset and chunk have none."""
-        found = scan_chunked_backward(
-            g_y.contiguous(), g_x_T.contiguous(), *ctx.saved_tensors, chunk=ctx.chunk
-        )
+        found = scan_chunked_backward(g_y.contiguous(), g_x_T.contiguous(), *ctx.saved_tensors)
         return (*(found[name] for name in NAMES), None, None)

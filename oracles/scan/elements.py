@@ -90,7 +90,8 @@ class _Row:
 
     def x(self, time: int, channel: int, state: int) -> Any:
         """x_t: what each earlier step gained, times every a since; `time` -1 is x_0."""
-        terms, since = [], mpmath.mpf(1)
+        terms: list[Any] = []
+        since = mpmath.mpf(1)
         for earlier in range(time, -1, -1):
             terms.append(since * self.gained(earlier, channel, state))
             if self.cut(earlier):
@@ -104,7 +105,8 @@ class _Row:
 
     def pull(self, time: int, channel: int, state: int) -> Any:
         """dL/dx_t: what each later output asks for, times every a on the way there."""
-        terms, between = [], mpmath.mpf(1)
+        terms: list[Any] = []
+        between = mpmath.mpf(1)
         for later in range(time, len(self.u)):
             if later > time:
                 if self.cut(later):

@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from trivet import Contract, Tensor
+from trivet import Choice, Contract, Tensor
 from trivet.impl import scan as kernels
 from trivet.oracles import scan as oracles
 from trivet.properties._expect import near, same_bits, same_values
 from trivet.properties.scan.inputs import (
     BAD_WINDOW,
     CHANNELS,
-    CHUNK,
     PARTS,
     WINDOW,
     WINDOW_ARGS,
@@ -62,7 +61,7 @@ scan_chunked_backward = Contract(
         "g_y": Tensor("R T H"),
         "g_x_T": Tensor("R H S"),
         **WINDOW_ARGS,
-        "chunk": CHUNK,
+        "chunk": Choice(8, 4),
         "block_channels": CHANNELS,
         "parts": PARTS,
     },

@@ -66,9 +66,9 @@ def replayed(
     """A window by `scan_step`, event after event: y (R, T, H) and the terminal state."""
     state, seen = x_0.clone(), []
     for t in range(u.shape[1]):
-        event = [each[:, t].contiguous() for each in (a, step, B, C)]
+        decay, size, entry, written, read = (each[:, t].contiguous() for each in (a, step, u, B, C))
         cut = None if reset is None else reset[:, t].contiguous()
-        y, state = kernels.scan_step(*event, D, u[:, t].contiguous(), state, cut)
+        y, state = kernels.scan_step(decay, size, written, read, D, entry, state, cut)
         seen.append(y)
     return torch.stack(seen, 1) if seen else u.clone(), state
 

@@ -7,7 +7,7 @@ import numpy as np
 from trivet import Contract, Tensor
 from trivet.impl import scan as kernels
 from trivet.oracles import scan as oracles
-from trivet.properties._expect import interval, near, same_bits, same_values
+from trivet.properties._expect import at_most, interval, near, same_bits, same_values
 from trivet.properties.scan.inputs import (
     BAD_WINDOW,
     CHANNELS,
@@ -122,6 +122,7 @@ def a_shut_gate_forgets(out: Any, a: Array, u: Array, x_0: Array, T: int, rerun:
     again = rerun(a=shut, u=other, x_0=x_0 + 1 if T else x_0)
     same_values(again[0][:, at:], seen[0][:, at:], "y behind a shut gate")
     same_values(again[1], seen[1], "x_T behind a shut gate")
+    at_most(np.abs(seen[1]), np.full_like(seen[1], np.inf), "|x_T| behind a shut gate")
 
 
 @scan_chunked.law
