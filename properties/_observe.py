@@ -1,7 +1,7 @@
 """One judged run: a kernel on one set of inputs, its outputs, and what the oracle says of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -68,6 +68,13 @@ class Observation:
             owner = next((a for a, t in self.arguments.items() if t is value), None)
             found.append(Output(name, value, numpy_of(value), owner))
         return found
+
+    def hold(self) -> None:
+        """Keep the outputs as they are now, whatever becomes of their memory."""
+        self.outputs = [
+            None if output is None else replace(output, actual=output.actual.copy())
+            for output in self.outputs
+        ]
 
     def _written(self) -> list[object]:
         return [self.arguments[name] for name in self._written_names()]

@@ -17,6 +17,16 @@ def workspace_cleared_once(x: torch.Tensor, block: int) -> torch.Tensor:
     return total.clone()
 
 
+_answers: dict[object, torch.Tensor] = {}
+
+
+@row_sums_contract.fault(expects=("repeats",))
+def one_answer_handed_out_twice(x: torch.Tensor, block: int) -> torch.Tensor:
+    """Equal inputs get the memory of the first answer, whatever its owner has made of it."""
+    key = tuple(x.shape), tuple(x.flatten().tolist())
+    return _answers.setdefault(key, row_sums(x, block))
+
+
 @triton.autotune(configs=[triton.Config({}, num_warps=n) for n in (4, 8)], key=[])
 @triton.jit
 def _added(x_ptr, y_ptr):  # type: ignore[no-untyped-def]

@@ -154,6 +154,7 @@ def call_twice(observation: Observation) -> Tally:
     outputs = [output for output in observation.outputs if output is not None]
     with overwritten([output.tensor for output in outputs]) as held:
         second = again(observation)
+        second.hold()
         changed = [out.name for out, as_left in zip(outputs, held(), strict=True) if not as_left]
     tally = same_bits(observation, second, "in a second call")
     for name in changed:
