@@ -115,3 +115,24 @@ def levels_before_the_activity_they_read(
     fired = dead_buckets(h_mag[None], average, floor, counters, window)[0]
     h_mag.copy_(h_mag_per_bucket(h, table))
     return h_mag, fired
+
+
+@controllers_channel_activity.fault(expects=("silence_has_activity_zero", "matches_oracle"))
+def activity_held_above_an_epsilon(edit: Edit) -> Any:
+    """An epsilon kept the mean from 0, and silent channels from being told from nearly silent."""
+    old = "mean = tl.sum(total, axis=0) / tl.maximum(B, 1).to(tl.float32)"
+    return edit(old, old + " + 1e-3", module=BUCKETS)
+
+
+@controllers_dead_buckets.fault(expects=("streams_can_be_cut_anywhere", "matches_oracle"))
+def window_started_anew_at_each_call(edit: Edit) -> Any:
+    """The window in force was not kept: a run that was resumed recovered twice as fast."""
+    old = "span = tl.where(span == 0, window, span)"
+    return edit(old, "span = tl.where(span == 0, window, window)", module=BUCKETS)
+
+
+@controllers_dead_buckets.fault(expects=("what_is_not_finite_is_only_counted", "matches_oracle"))
+def floor_set_by_what_diverged(edit: Edit) -> Any:
+    """A first activity of infinity was the floor: every bucket was dead from then on."""
+    old = "least = tl.where(counted & first, x, least)"
+    return edit(old, "least = tl.where(first | (counted == 0), x, least)", module=BUCKETS)

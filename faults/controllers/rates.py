@@ -210,3 +210,68 @@ def smooth_horizons_rewarded_for_trembling(edit: Edit) -> Any:
     old = "excess = excess_over(average.mean, goal, least)"
     new = "excess = tl.div_rn(average.mean - goal, tl.maximum(goal, least))"
     return edit(old, new, module=SMOOTHNESS)
+
+
+@controllers_wiener_ema.fault(expects=("negating_every_input_negates_the_mean", "matches_oracle"))
+def falls_followed_at_once(edit: Edit) -> Any:
+    """A drop was taken whole, a rise smoothed: made for losses, and wrong for everything else."""
+    old = "tl.maximum(floor, gain) * off"
+    return edit(old, "tl.where(off < 0.0, 1.0, tl.maximum(floor, gain)) * off", module=SHARED)
+
+
+@controllers_tau_change.fault(expects=("nothing_moved_is_no_change",))
+def epsilon_in_the_change(edit: Edit) -> Any:
+    """An epsilon against a division by zero that cannot be: settled constants never stood still."""
+    old = "growth = (large - small) / small"
+    return edit(old, "growth = (large - small) / small + 1e-7", module=MOVEMENT)
+
+
+@controllers_label_deviation.fault(expects=("mirrored_labels_deviate_alike", "matches_oracle"))
+def falls_taken_for_absent(edit: Edit) -> Any:
+    """A label of 0 counted as none: where half the windows fall, half of them vanished."""
+    old = """        count += (label == label).to(tl.int64)
+    present"""
+    return edit(old, old.replace("label == label", "label > 0.0"), module=LABELS)
+
+
+@controllers_rate_scale.fault(expects=("rates_lie_above_zero_and_up_to_one", "matches_oracle"))
+def rate_in_place_of_its_inverse(edit: Edit) -> Any:
+    """1 + r, not 1 / (1 + r): the horizon that trembled most learned fastest."""
+    old = "share = tl.div_rn(1.0, 1.0 + excess_over(change.mean, aim.mean, least))"
+    return edit(old, "share = 1.0 + excess_over(change.mean, aim.mean, least)", module=RATES)
+
+
+@controllers_rate_scale.fault(
+    expects=("a_jitter_within_its_target_is_not_slowed", "matches_oracle")
+)
+def calm_horizons_slowed_too(edit: Edit) -> Any:
+    """The distance from the target, on either side: a horizon too calm could not learn to move."""
+    old = "above = tl.maximum(value - goal, 0.0)"
+    return edit(old, "above = tl.abs(value - goal)", module=RATES)
+
+
+@controllers_smoothness_lambda.fault(
+    expects=("the_shortest_horizon_has_no_weight", "matches_oracle")
+)
+def goals_counted_from_the_second_horizon(edit: Edit) -> Any:
+    """Ratios were taken to the longest horizon: the shortest was smoothed as well."""
+    old = "shortest = tl.load(horizons).to(tl.float32)"
+    return edit(
+        old, "shortest = tl.load(horizons + (N - 1)).to(tl.float32) * 0.5", module=SMOOTHNESS
+    )
+
+
+@controllers_smoothness_lambda.fault(expects=("unseen_jitter_has_no_weight", "matches_oracle"))
+def means_read_before_they_are_there(edit: Edit) -> Any:
+    """What an average holds before its first observation was taken for a jitter."""
+    old = "excess = tl.where(known & (average.seen != 0.0), excess, 0.0)"
+    new = "excess = tl.where(known, tl.where(average.seen != 0.0, excess, 1.0), 0.0)"
+    return edit(old, new, module=SMOOTHNESS)
+
+
+@controllers_smoothness_lambda.fault(expects=("weights_grow_with_the_jitter", "matches_oracle"))
+def excess_over_the_jitter_squared(edit: Edit) -> Any:
+    """Divided by the jitter too: the more a horizon trembled, the less it was held."""
+    old = "excess = excess_over(average.mean, goal, least)"
+    new = old + " / tl.maximum(average.mean * average.mean, 1e-4)"
+    return edit(old, new, module=SMOOTHNESS)

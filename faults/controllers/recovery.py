@@ -117,3 +117,35 @@ def ranks_counted_over_all_buckets(edit: Edit) -> Any:
     """The rank among all channels in place of that among the bucket's own."""
     old = "before = (smaller | earlier) & (mates[None, :] == owner[:, None])"
     return edit(old, "before = (smaller | earlier) & (other < H)[None, :]", module=INHERITANCE)
+
+
+@controllers_channel_swap.fault(
+    expects=("only_the_bucket_and_its_neighbour_exchange", "sizes_never_change")
+)
+def given_to_the_bucket_after(edit: Edit) -> Any:
+    """An index too far: channels went to the neighbour's neighbour."""
+    old = "tl.where(channel == given, neighbour, "
+    return edit(old, "tl.where(channel == given, neighbour + 1, ", module=SWAP)
+
+
+@controllers_channel_swap.fault(expects=("scaling_every_tau_changes_no_swap", "matches_oracle"))
+def nearest_beyond_a_second_only(edit: Edit) -> Any:
+    """Time constants under a second were rounded up to one before they were compared."""
+    old = "wanted = tl.sum(tl.where(channel == given, value, 0.0), axis=0)"
+    return edit(old, f"{old}\n        wanted = tl.maximum(wanted, 1.0)", module=SWAP)
+
+
+@controllers_reset_channels.fault(
+    expects=("channels_that_stayed_keep_their_bits", "matches_oracle")
+)
+def every_channel_reset(edit: Edit) -> Any:
+    """All of the model's skip weights were forgotten whenever one bucket recovered."""
+    old = "tl.store(params + place, 0.0, mask=moved)"
+    return edit(old, "tl.store(params + place, 0.0, mask=live)", module=SWAP)
+
+
+@controllers_inherit_tau.fault(expects=("others_keep_their_bits", "matches_oracle"))
+def later_buckets_inherit_too(edit: Edit) -> Any:
+    """A comparison too wide: every longer horizon got the neighbour's time constants."""
+    old = "heir = (owner == bucket) & (neighbour >= 0)"
+    return edit(old, "heir = (owner >= bucket) & (neighbour >= 0)", module=INHERITANCE)

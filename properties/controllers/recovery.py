@@ -107,7 +107,9 @@ def a_silent_bucket_swaps_all_it_can(
 @controllers_channel_swap.law
 def scaling_every_tau_changes_no_swap(out: Any, tau: Array, rerun: Rerun) -> None:
     """Distances of logarithms know no unit: tau times a power of two swaps the same channels."""
-    same_values(rerun(tau=4 * tau).swapped, out.swapped, "bucket at 4 tau")
+    for factor in (4.0, 2.0**-14):
+        swapped = rerun(tau=factor * tau).swapped
+        same_values(swapped, out.swapped, f"bucket at {factor} tau")
 
 
 controllers_reset_channels = Contract(
