@@ -54,19 +54,13 @@ def _launch_everything(B: int, T: int, H: int, S: int) -> None:
     direct = torch.zeros(H)
     scan.scan_gates(gate, direct)
     scan.scan_gates_backward(gate, gate, gate, direct)
-    for reset in (None, torch.zeros(B, T, dtype=torch.bool)):
-        window = (gate, gate, entry, entry, direct, gate, state, reset)
-        scan.scan_chunked(*window)
-        scan.scan_chunked_backward(gate, state, *window)
-    scan.scan_step(
-        gate[:, 0].contiguous(),
-        gate[:, 0].contiguous(),
-        entry[:, 0].contiguous(),
-        entry[:, 0].contiguous(),
-        direct,
-        gate[:, 0].contiguous(),
-        state,
-    )
+    event, weights = gate[:, 0].contiguous(), entry[:, 0].contiguous()
+    scan.scan_step(event, event, weights, weights, direct, event, state)
+    # Facts of a kernel are those of its last launch: the largest, a window with resets.
+    reset = torch.zeros(B, T, dtype=torch.bool)
+    window = (gate, gate, entry, entry, direct, gate, state, reset)
+    scan.scan_chunked(*window)
+    scan.scan_chunked_backward(gate, state, *window)
 
 
 if __name__ == "__main__":
