@@ -99,10 +99,7 @@ def train(
             "horizons": _numbers(horizons),
         }
         settings = replace(found, **{k: v for k, v in given.items() if v is not None})
-        # Fewer horizons have larger buckets.
-        largest = math.ceil(settings.channels / len(settings.horizons))
-        settings = replace(settings, capacity=max(settings.capacity, largest))
-        _perform(settings, _folder(output, resume), resume, kernel_step_trace)
+        _perform(settings.roomy(), _folder(output, resume), resume, kernel_step_trace)
 
 
 def inspect(checkpoint: Annotated[Path, typer.Argument(metavar="CHECKPOINT")]) -> None:

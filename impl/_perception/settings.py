@@ -1,6 +1,7 @@
 """What decides a run of training: what a checkpoint keeps, and a resumed run must share."""
 
 import json
+import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
@@ -44,6 +45,11 @@ class Settings:
     transition_by: int = 0
     overfit: bool = False
     shuffle: bool = False
+
+    def roomy(self) -> Self:
+        """These settings with room for their channels: fewer horizons have larger buckets."""
+        largest = math.ceil(self.channels / len(self.horizons))
+        return replace(self, capacity=max(self.capacity, largest))
 
     def rates(self) -> Rates:
         """The optimiser's numbers."""
