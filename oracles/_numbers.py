@@ -110,9 +110,7 @@ def lifted(algebra: Algebra, value: Any) -> Objects:
 
 def _plain(operand: Any) -> Any:
     """An operand as an object array, or as it is where it is no number of ours."""
-    if isinstance(operand, Numbers):
-        return operand.value
-    if isinstance(operand, Bounded):
+    if isinstance(operand, Numbers | Bounded):
         return operand.value
     if isinstance(operand, list | tuple):
         return type(operand)(map(_plain, operand))

@@ -6,7 +6,15 @@ import pytest
 
 from trivet.ci.suites.projects import HOME, Project
 from trivet.ci.suites.recorder import lines, sample
-from trivet.ci.suites.running import Limits, files_of_tests, read_file, record_of, run_files
+from trivet.ci.suites.running import (
+    FileResult,
+    Limits,
+    Outcome,
+    files_of_tests,
+    read_file,
+    record_of,
+    run_files,
+)
 from trivet.ci.suites.table import summary, table
 
 SUITE = """
@@ -99,3 +107,13 @@ def test_a_line_that_was_cut_off_does_not_count(tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
     record.write_text('{"test": "a", "outcome": "passed"}\n{"test": "b", "outc')
     assert [line["test"] for line in lines(record)] == ["a"]
+
+
+def test_a_page_names_no_folder_of_the_machine_that_ran_it() -> None:
+    here = (
+        "cannot import name 'a' from 'b.c' (/home/somebody/.work/lib-3.11/b/c.py), see b/c or 1/2"
+    )
+    ended = [Outcome("t.py::t", "failed", here), Outcome("t.py::u", "not imported", here)]
+    page = table(Project("fake", "fake==1"), [FileResult("t.py", ended, 1.0)], timeout=9, each=1)
+    assert page.count("from 'b.c' (c.py), see b/c or 1/2") == 2
+    assert "somebody" not in page

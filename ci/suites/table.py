@@ -11,6 +11,8 @@ from trivet.ci.suites.running import FileResult, Outcome
 _RED = ("failed", "crashed")
 _LONGEST = 160
 _HOST = re.compile(r"No module named '([\w.]+)'")
+# The folders of an absolute path: they are of the machine that ran the tests.
+_FOLDERS = re.compile(r"(?<![\w./])/(?:[\w.+@-]+/)+")
 
 
 def summary(project: Project, results: Sequence[FileResult]) -> tuple[str, int]:
@@ -115,5 +117,5 @@ def _why(item: Outcome) -> str:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = _FOLDERS.sub("", " ".join(text.split()))
     return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
